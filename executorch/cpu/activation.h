@@ -16,8 +16,8 @@ struct Activation {
   float high = std::numeric_limits<float>::infinity();
 };
 
-/// f(std::integral_constant<Activation::Kind, kind>): a loop for each kind, where a switch for each
-/// vector would keep the compiler from unrolling.
+/// Calls f with std::integral_constant<Activation::Kind, kind>, so that f compiles one loop for
+/// each kind. A switch inside the loop would keep the compiler from unrolling it.
 template <class F>
 void with_kind(Activation::Kind kind, const F& f) {
   using Kind = Activation::Kind;

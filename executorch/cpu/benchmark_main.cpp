@@ -1,4 +1,5 @@
-// The engine's benchmarks. --target=NAME, first: with the kernels of that instruction set (AVX2).
+// Runs the engine's benchmarks. A first argument --target=NAME selects the kernels of an
+// instruction set, such as AVX2.
 #include <benchmark/benchmark.h>
 #include <executorch/cpu/instruction_sets.h>
 #include <executorch/cpu/machine_limits.h>

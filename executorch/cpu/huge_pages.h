@@ -1,4 +1,5 @@
-/// Memory in huge pages: what a mapped program file is, and the fastest to read.
+/// Arrays in huge pages. Mapped program files lie in huge pages where the system allows it, and
+/// memory in huge pages is read fastest.
 #pragma once
 
 #include <executorch/cpu/size.h>
@@ -14,8 +15,9 @@ namespace executorch::cpu {
 template <class T>
 using HugeArray = std::unique_ptr<T[], decltype(&std::free)>;
 
-/// n elements without values, null where there is no memory; what does not fill a huge page is in
-/// usual ones, as all of it where the system has no others.
+/// Allocates n uninitialised elements on a huge page's boundary. Returns null if the memory cannot
+/// be had. The part that does not fill a whole huge page lies in pages of the usual size; so does
+/// everything where the system has no huge pages.
 template <class T>
 HugeArray<T> huge_array(size_t n) {
   constexpr size_t kHugePage = 2 << 20;

@@ -15,7 +15,7 @@ int64_t usable_targets() {
   return targets;
 }
 
-/// Calls f(target) for each of them, the most able one first.
+/// Calls f(target) for each usable target, the most able one first.
 template <class F>
 void for_each_usable(const F& f) {
   for (int64_t left = usable_targets(); left != 0; left &= left - 1) f(left & -left);

@@ -1,9 +1,10 @@
 /// Memory that loops are about to read.
 ///
-/// Between two products nothing is read while one thread does what lies between them. A program
-/// does the same in every call: so a pool remembers which matrix followed each (ReadHistory), and
-/// helpers that wait for the next loop prefetch the beginning of their share of it into their
-/// caches. A wrong guess costs a little bandwidth.
+/// While one thread runs the operators between two matrix products, the memory bus is idle. A
+/// program reads the same matrices in the same order in every call. So a pool remembers which
+/// matrix was read after which (ReadHistory), and helper threads that wait for the next loop
+/// prefetch the beginning of their share of the expected matrix into their caches. A wrong guess
+/// costs a little bandwidth.
 #pragma once
 
 #include <executorch/cpu/prefetch.h>
@@ -13,24 +14,25 @@
 
 namespace executorch::cpu {
 
-/// What index i of a loop reads: `rows` pieces of `row_bytes`, `stride_bytes` apart, from
-/// data + i * index_bytes on.
+/// The memory that index i of a loop reads: `rows` pieces of `row_bytes` bytes, `stride_bytes`
+/// apart. The first piece begins at data + i * index_bytes.
 struct Reads {
   const void* data = nullptr;
   int64_t index_bytes = 0;
   int64_t rows = 0, row_bytes = 0, stride_bytes = 0;
 };
 
-/// The next loop of the calling thread reads that, from memory.
+/// Announces that the next loop of the calling thread reads `reads` from memory.
 void will_read(const Reads& reads);
 
-/// What a loop reads, and how it is divided: `ranges` of `indices` each.
+/// The memory that a loop reads, and how the loop is divided: into `ranges` ranges of `indices`
+/// indices each.
 struct LoopReads {
   Reads reads;
   int64_t ranges = 0, indices = 0;
 
-  /// Asks for the first lines that a thread will read whose ranges begin with `range`, until they
-  /// are as many as a cache can hold beside other things, or busy(), asked every few lines, is
+  /// Prefetches the memory that the loop reads from range `range` on, in the order of reading.
+  /// Stops after `most_bytes` bytes, or when busy(), which is called every few cache lines, returns
   /// true.
   template <class F>
   void fetch(int64_t range, int64_t most_bytes, const F& busy) const;
@@ -52,12 +54,12 @@ void LoopReads::fetch(int64_t range, int64_t most_bytes, const F& busy) const {
   }
 }
 
-/// Which matrix loops read after which: a hash table of fixed size.
+/// Remembers which matrix loops read after which one, in a hash table of fixed size.
 class ReadHistory {
  public:
-  /// A loop begins, which may read a matrix. Returns what was read after that matrix, or after the
-  /// last one before a loop that reads none, when it was last read; without data if that is
-  /// unknown.
+  /// To be called when a loop begins; `loop` says which matrix it reads, if any. Returns the loop
+  /// that followed when this matrix was last read; if `loop` reads no matrix, the one that followed
+  /// the matrix before it. The result has no data if that is unknown.
   const LoopReads& next_after(const LoopReads& loop) {
     if (loop.reads.data != nullptr) {
       entry(last_) = {last_, loop};
@@ -72,13 +74,13 @@ class ReadHistory {
     const void* after = nullptr;
     LoopReads loop;
   };
-  // More than large models have products; places that are tried before another matrix's entry is
-  // replaced.
+  // kEntries exceeds the number of products of large models. kPlaces is the number of places that
+  // are probed before the entry of another matrix is replaced.
   static constexpr size_t kEntries = 1024, kPlaces = 32;
 
   Entry& entry(const void* data) {
-    // The layers of a model lie at equal distances, which one multiplication would map to few
-    // places: all bits are mixed.
+    // The layers of a model lie at equal distances. A single multiplication would map such
+    // addresses to few places, so all bits are mixed.
     uint64_t hash = reinterpret_cast<uintptr_t>(data);
     hash = (hash ^ hash >> 31) * 0x9E3779B97F4A7C15u;
     hash = (hash ^ hash >> 29) * 0xBF58476D1CE4E5B9u;

@@ -15,10 +15,12 @@ namespace {
 
 #if defined(__linux__)
 
-// Cores of one kind differ a little in their highest clock; little cores by much more.
+// Cores of one kind differ a little in their highest frequency; little cores are far slower. A core
+// below this fraction of the fastest core's frequency is not counted.
 constexpr double kSlowCore = 0.8;
 
-// Reads what `format` wants of a file about a core; false when the system does not say.
+// Reads a value from one of the system's files about a core, as the scanf format `format` says.
+// Returns false if the file is missing or holds something else.
 template <class T>
 bool read(int core, const char* file, const char* format, T* value) {
   char path[96];
@@ -30,7 +32,7 @@ bool read(int core, const char* file, const char* format, T* value) {
   return found;
 }
 
-// The usable ones of a list of cores such as 0-3,8.
+// Counts the usable cores in a list of cores such as 0-3,8; at least 1.
 int count_usable(const char* list, const cpu_set_t& usable) {
   int n = 0, first = 0, length = 0;
   while (std::sscanf(list, "%d%n", &first, &length) == 1) {

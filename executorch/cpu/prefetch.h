@@ -1,4 +1,4 @@
-/// Memory that is read soon.
+/// Prefetching of memory that will be read soon.
 #pragma once
 
 #include <cstdint>
@@ -7,16 +7,18 @@ namespace executorch::cpu {
 
 constexpr int64_t kLine = 64;  // bytes
 
-/// GCC drops the call of a function that does nothing but prefetch, as of one without effect. A
-/// function that calls this has one, which costs nothing.
+/// GCC takes a function that only prefetches for one without effect and drops calls to it. A
+/// function that calls keep_prefetches() has an effect in GCC's eyes. The call itself costs no
+/// instruction.
 inline void keep_prefetches() {
 #if defined(__GNUC__)
   asm volatile("");
 #endif
 }
 
-/// Asks for the lines that begin at from + i * 64, i * 64 < bytes; any address will do. Locality: 3 is
-/// the first-level cache, 2 the second, for what is read later.
+/// Prefetches the cache lines at from + i * 64 for every i with i * 64 < bytes. `from` may be any
+/// address, also an invalid one. kLocality 3 prefetches into L1; 2 prefetches into L2, for memory
+/// that is read later.
 template <int kLocality = 3>
 void prefetch(const void* from, int64_t bytes) {
 #if defined(__GNUC__)

@@ -13,7 +13,7 @@
 
 namespace executorch::cpu {
 
-// Behind it, from kLine on, lie its bytes.
+// The header of a block. The block's usable bytes begin kLine bytes after it.
 struct Scratch::Block {
   Block* next;
   size_t bytes;
@@ -53,7 +53,7 @@ void* Scratch::take(Size size) {
     return piece;
   };
   if (block_ != nullptr && bytes <= block_->bytes - at_) return next_piece();
-  // The first of the free blocks that is large enough, or a new one, follows this.
+  // The first free block that is large enough, or a new one, becomes the successor of block_.
   Block** link = block_ == nullptr ? &first_ : &block_->next;
   Block** found = link;
   while (*found != nullptr && (*found)->bytes < bytes) found = &(*found)->next;

@@ -1,5 +1,5 @@
-/// Memory that a call of the engine needs beside its operands. It comes from the caller, who may
-/// refuse it; the engine asks before it computes, and gives it back when it returns.
+/// Scratch memory, which a call of the engine needs beside its operands. It comes from the caller,
+/// who may refuse it. The engine asks for it before it computes, and gives it back when it returns.
 ///
 ///   bool run(Scratch& scratch) {
 ///     Scratch::Frame frame(scratch);                      // given back at the end of the scope
@@ -22,14 +22,14 @@
 
 namespace executorch::cpu {
 
-/// A stack of pieces of memory, and the work of the calls that it was given to. One thread uses it
-/// at a time.
+/// A stack of pieces of memory. It also counts the multiply-adds of the calls that it was passed to
+/// (add_products()). Only one thread may use it at a time.
 class Scratch {
-  struct Block;  // stands at the beginning of each piece of the source's
+  struct Block;  // the header at the beginning of each piece that the source returned
 
  public:
-  /// At least `bytes` bytes on a boundary of kLine, which live as long as the Scratch; null
-  /// refuses.
+  /// Allocates at least `bytes` bytes, aligned to kLine, that live as long as the Scratch.
+  /// Returning null refuses the memory.
   using Source = void* (*)(void* owner, size_t bytes);
   Scratch(Source source, void* owner) : source_(source), owner_(owner) {}
   ~Scratch() {
@@ -38,17 +38,19 @@ class Scratch {
   Scratch(const Scratch&) = delete;
   Scratch& operator=(const Scratch&) = delete;
 
-  /// A cache line: what every piece begins with and is a multiple of.
+  /// The size of a cache line. Every piece begins on a cache line's boundary and consists of whole
+  /// lines.
   static constexpr int64_t kLine = 64;
-  /// Bytes behind every piece that nobody may touch: where AddressSanitizer watches, who writes or
-  /// reads beyond a piece is found, or uses it after its frame.
+  /// Bytes behind every piece that nobody may touch, in builds with AddressSanitizer only. There,
+  /// accesses beyond a piece, and accesses to a piece after the end of its frame, are reported.
 #if defined(__SANITIZE_ADDRESS__)
   static constexpr int64_t kGuard = kLine;
 #else
   static constexpr int64_t kGuard = 0;
 #endif
 
-  /// Gives back, when it ends, what was taken since it began. Frames end in reverse order.
+  /// A scope: its destructor gives back all memory that was taken since its constructor. Frames
+  /// must end in the reverse order of their beginnings.
   class Frame {
    public:
     explicit Frame(Scratch& scratch)
@@ -67,25 +69,27 @@ class Scratch {
     const size_t at_;
   };
 
-  /// `count` elements of no particular value, on a cache line's boundary; not null for 0. Null if
-  /// the source refuses, or for a negative or invalid count.
+  /// Returns `count` uninitialised elements on a cache line's boundary; a count of 0 is allowed and
+  /// gives a non-null pointer. Returns null if the source refuses or `count` is negative or
+  /// invalid.
   template <class T>
   T* array(Size count) {
     static_assert(std::is_trivially_destructible_v<T> && alignof(T) <= kLine);
     return static_cast<T*>(take(count * sizeof(T)));
   }
 
-  /// Counts multiply-adds that a call makes. A convolution that runs as matrix products counts them
-  /// twice: this bounds loops, it does not measure.
+  /// Adds to the count of multiply-adds that calls make. A convolution that runs as matrix products
+  /// counts them twice: the count serves as a bound on work, not as a measurement.
   void add_products(Size products) {
     products_ += products;
   }
-  /// All that were counted; invalid if too many for int64.
+  /// The number of multiply-adds counted so far; invalid if it exceeds int64.
   Size products() const {
     return products_;
   }
 
-  /// Nobody may touch these bytes of a piece until it is given back; does nothing unless kGuard.
+  /// Forbids access to these bytes of a piece until the piece is given back. Does nothing if kGuard
+  /// is 0.
   static void guard(void* from, size_t bytes);
 
  private:
@@ -93,22 +97,22 @@ class Scratch {
   friend class LoopScratch;
   void* take(Size bytes);
   void guard_free() const;
-  /// Leaves the source's memory without guards.
+  /// Removes all guards from the source's memory.
   void end();
 
   Source source_;
   void* owner_;
   Block* first_ = nullptr;
-  Block* block_ = nullptr;  // the one that pieces are taken from; those after it are free
-  size_t at_ = 0;           // its first free byte
+  Block* block_ = nullptr;  // the block that pieces are taken from; blocks after it are free
+  size_t at_ = 0;           // the offset of the first free byte of block_
   Size products_ = 0;
 };
 
-/// `count` elements for each thread that a loop of the calling thread can have.
+/// A buffer of `count` elements for each thread that a loop of the calling thread can run on.
 template <class T>
 class ThreadScratch {
  public:
-  /// `threads`: 1 if the loop has one range only.
+  /// `threads` may be 1 if the loop has a single range.
   ThreadScratch(Scratch& scratch, Size count, size_t threads = loop_threads())
       : threads_(threads),
         stride_(round_up(count * sizeof(T), Scratch::kLine) + Scratch::kGuard),
@@ -120,10 +124,10 @@ class ThreadScratch {
     }
   }
 
-  /// False if the memory was refused.
+  /// Whether the memory was granted.
   explicit operator bool() const { return data_ != nullptr; }
 
-  /// parallel_for() with f(begin, end, T* buffer), where the buffer is the running thread's.
+  /// parallel_for() that calls f(begin, end, T* buffer) with the buffer of the running thread.
   template <class F>
   void parallel_for(int64_t n, int64_t grain, const F& f) const {
     struct Loop {
@@ -151,8 +155,9 @@ class ThreadScratch {
   uint8_t* const data_;
 };
 
-/// A Scratch for each thread of a loop whose body calls what takes one. Threads take turns to ask
-/// `scratch`, which nobody else may use while a loop runs; what they took is given back at the end.
+/// A Scratch for each thread of a loop whose body calls functions that take a Scratch. The threads'
+/// Scratches get their memory from `scratch`, one thread at a time; nobody else may use `scratch`
+/// while a loop runs. The destructor gives all of this memory back.
 ///
 ///   LoopScratch threads(scratch);
 ///   return threads.parallel_for(n, grain, [&](int64_t begin, int64_t end, Scratch& own) {
@@ -162,8 +167,8 @@ class LoopScratch {
  public:
   explicit LoopScratch(Scratch& scratch);
 
-  /// parallel_for() with bool f(begin, end, Scratch&). False if the memory was refused or one of
-  /// the calls was false; some are not made then.
+  /// parallel_for() with bool f(begin, end, Scratch&). Returns false if memory was refused or a
+  /// call of f returned false; the calls that had not begun by then are skipped.
   template <class F>
   [[nodiscard]] bool parallel_for(int64_t n, int64_t grain, const F& f) {
     if (threads_ == 1 || n <= grain) return n <= 0 || f(int64_t{0}, n, scratch_);
@@ -201,8 +206,8 @@ class LoopScratch {
   std::atomic<bool> refused_{false};
 };
 
-/// Memory from the C++ heap, for tests and tools; freed with it. Refuses what exceeds `limit` bytes
-/// in all.
+/// A Scratch whose memory comes from the C heap, for tests and tools. The destructor frees the
+/// memory. A request that would exceed `limit` bytes in all is refused.
 class HeapScratch {
  public:
   explicit HeapScratch(size_t limit = SIZE_MAX) : left_(limit), scratch_(&allocate, this) {}

@@ -10,10 +10,10 @@
 
 namespace executorch::cpu {
 
-/// An int64 that remembers that a sum, difference or product on its way left the range of int64:
-/// whatever is computed from it is then invalid, too. It becomes a plain integer only by value(),
-/// and only conditions that are false for an invalid size can be asked, so that a check that is
-/// passed has always seen the true number.
+/// An int64 that becomes invalid when a sum, difference or product leaves the range of int64.
+/// Whatever is computed from an invalid Size is invalid as well. A Size becomes a plain integer
+/// only by value(), and all its conditions are false for an invalid Size, so a check that passes
+/// has always seen the true number.
 class Size {
  public:
   constexpr Size() = default;
@@ -24,9 +24,9 @@ class Size {
   static constexpr Size invalid() { return Size(0, false); }
 
   constexpr bool ok() const { return ok_; }
-  /// Valid, and 0 <= value() <= limit.
+  /// Whether the size is valid and 0 <= value() <= limit.
   constexpr bool within(int64_t limit) const { return ok_ && value_ >= 0 && value_ <= limit; }
-  /// Valid, and a value of T.
+  /// Whether the size is valid and T can represent it.
   template <class T>
   constexpr bool fits() const {
     return ok_ && (std::is_signed_v<T> || value_ >= 0) &&
@@ -65,7 +65,7 @@ class Size {
   constexpr Size& operator-=(Size b) { return *this = *this - b; }
   constexpr Size& operator*=(Size b) { return *this = *this * b; }
 
-  /// The larger and the smaller; invalid if one is.
+  /// The larger and the smaller of two sizes; invalid if one of them is invalid.
   friend constexpr Size max(Size a, Size b) {
     return Size(a.value_ > b.value_ ? a.value_ : b.value_, a.ok_ && b.ok_);
   }
@@ -83,9 +83,10 @@ class Size {
   bool ok_ = true;
 };
 
-/// Whether the product of some sizes >= 0, and sums and products of what divides it with small
-/// numbers, are int64s: then code that loops over such sizes need not ask again. An empty size
-/// counts as 1, so that the others are asked, too.
+/// Whether all sizes are >= 0 and their product fits an int64 with a factor of 4096 to spare. Code
+/// that loops over these sizes then needs no further checks: products of some of them, and such
+/// products times or plus small numbers, fit an int64 as well. A size of 0 counts as 1, so that it
+/// does not hide that the others are too large.
 template <class... T>
 constexpr bool is_countable(T... sizes) {
   constexpr int64_t kMargin = 4096;
@@ -96,10 +97,10 @@ constexpr bool is_countable(T... sizes) {
 }
 
 /// Whether a loop of `steps` simple steps (about a nanosecond each) may run for operands that hold
-/// `elements` elements in all: half a second, and a thousand steps for each element. More is asked
-/// only by shapes and arguments that were made to take long, such as a window of 2^30 over padding.
-/// Loops of the engine's vector code are not asked: their work is bounded by what their operands
-/// hold. False for invalid sizes.
+/// `elements` elements in all. Allowed are half a second plus a thousand steps for each element.
+/// Only shapes and arguments made to take long, such as a window of 2^30 over padding, need more.
+/// The loops of the engine's vector code need no such check, because the sizes of their operands
+/// bound their work. Returns false for invalid `steps`.
 constexpr bool is_affordable(Size steps, Size elements) {
   const Size limit = elements * 1024 + (int64_t{1} << 29);
   return steps.within(limit.value_or(std::numeric_limits<int64_t>::max()));

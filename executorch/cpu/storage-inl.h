@@ -1,5 +1,5 @@
-/// Vectors of float from and to memory that holds F32, F16 or BF16. Rounding is to nearest even;
-/// NaN stays NaN.
+/// Loads and stores vectors of float from and to memory that holds F32, F16 or BF16. Stores round
+/// to nearest even; NaN stays NaN.
 // clang-format off
 #if defined(EXECUTORCH_CPU_STORAGE_INL_H_) == defined(HWY_TARGET_TOGGLE)  // once per target
 #ifdef EXECUTORCH_CPU_STORAGE_INL_H_
@@ -22,12 +22,13 @@ namespace executorch::cpu {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Where no instruction converts, Highway's substitute loses infinities and rounds denormals down.
+// On targets without an instruction that converts half, Highway's substitute loses infinities and
+// rounds denormals down.
 #undef ET_F16_BY_HAND
 #define ET_F16_BY_HAND \
   (HWY_TARGET == HWY_SSE4 || HWY_TARGET == HWY_SSSE3 || HWY_TARGET >= HWY_EMU128)
 
-/// The Lanes(d) elements at p, as float; p needs the alignment of its type only.
+/// Loads the Lanes(d) elements at p as floats. p needs the alignment of its element type only.
 template <class D>
 HWY_INLINE hn::Vec<D> LoadFloats(D d, const float* HWY_RESTRICT p) {
   return hn::LoadU(d, p);
@@ -57,12 +58,13 @@ HWY_INLINE hn::Vec<D> LoadFloats(D d, const BF16* HWY_RESTRICT p) {
   return hn::BitCast(d, hn::ShiftLeft<16>(bits));
 }
 
-/// BF16 bits in the upper halves of 32-bit lanes, and whatever below.
+/// Rounds floats to BF16, whose bits are the upper halves of the 32-bit lanes of the result. The
+/// lower halves hold no particular value.
 template <class D, class V>
 HWY_INLINE auto RoundToBF16([[maybe_unused]] D d, V v) {
   const hn::RebindToUnsigned<D> du;
   const auto bits = hn::BitCast(du, v);
-  // Half a unit less one, plus the last bit kept: ties go to even.
+  // Adding half a unit of the kept bits minus one, plus the last kept bit, rounds ties to even.
   const auto odd = hn::And(hn::ShiftRight<16>(bits), hn::Set(du, 1));
   const auto rounded = hn::Add(bits, hn::Add(odd, hn::Set(du, 0x7FFF)));
   const auto quiet = hn::Or(bits, hn::Set(du, 0x400000));  // rounding could make a NaN infinite
@@ -82,9 +84,10 @@ HWY_INLINE void StoreFloats(V v, D d, F16* HWY_RESTRICT p) {
   const V a = hn::Abs(v), half = hn::Set(d, 0.5f);
   const auto bits = hn::BitCast(du, a);
   const auto odd = hn::And(hn::ShiftRight<13>(bits), hn::Set(du, 1));
-  const auto rebias = hn::Set(du, 0xFFFu - (112u << 23));  // and half a unit less one
+  const auto rebias = hn::Set(du, 0xFFFu - (112u << 23));  // includes half a unit minus one
   const auto normal = hn::ShiftRight<13>(hn::Add(bits, hn::Add(odd, rebias)));
-  // The sum with 1/2 has the unit of denormals, 2^-24.
+  // The last bit of the float a + 1/2 is worth 2^-24, the unit of half denormals, so this addition
+  // rounds to that unit.
   const auto small = hn::Sub(hn::BitCast(du, hn::Add(a, half)), hn::BitCast(du, half));
   const auto where = [&](auto mask) { return hn::RebindMask(du, mask); };
   auto result = hn::IfThenElse(where(hn::Lt(a, hn::Set(d, 0x1p-14f))), small, normal);
@@ -105,7 +108,7 @@ HWY_INLINE void StoreFloats(V v, [[maybe_unused]] D d, BF16* HWY_RESTRICT p) {
   hn::StoreU(hn::TruncateTo(dh, kept), dh, reinterpret_cast<uint16_t*>(p));
 }
 
-/// 2 * Lanes(d) elements at p, in whichever order StorePair takes.
+/// Loads the 2 * Lanes(d) elements at p into two vectors, in an order that StorePair() reverses.
 template <class D, class T>
 HWY_INLINE void LoadPair(D d, const T* HWY_RESTRICT p, hn::Vec<D>& a, hn::Vec<D>& b) {
   a = LoadFloats(d, p);
@@ -131,7 +134,7 @@ HWY_INLINE void StorePair(V a, V b, D d, BF16* HWY_RESTRICT p) {
   hn::StoreU(hn::Or(low, high), du, reinterpret_cast<uint32_t*>(p));
 }
 
-/// The first n < Lanes(d) elements at p, then zeros; nothing beyond them is read.
+/// Loads the first n < Lanes(d) elements at p, followed by zeros. Memory beyond them is not read.
 template <class D, class T>
 HWY_INLINE hn::Vec<D> LoadFloatsN(D d, const T* HWY_RESTRICT p, size_t n) {
 #if ET_MASKED_FLOATS

@@ -12,17 +12,19 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Of state_.
+// The bit fields of state_: the number of helpers inside, whether the loop may be joined, and the
+// lowest bit of the loop's number.
 constexpr uint32_t kInside = 0x7FF, kOpen = 0x800, kLoop = 0x1000;
 
-// A helper spins for the next loop as long as operators that run on one thread take; then it spins
-// and yields its core to other threads, should there be any, and at last parks. Waking a parked
-// thread takes tens of microseconds.
+// A helper first spins for the next loop, about as long as operators that run on one thread take.
+// Then it spins but yields its core to other threads, and finally it parks. Waking a parked thread
+// takes tens of microseconds.
 constexpr std::chrono::microseconds kSpinTime{200}, kYieldTime{2000};
-// The caller spins for the end of ranges that helpers are in; one that takes longer has lost its
-// core, and may need the caller's to go on.
+// How long the caller spins until the helpers have finished their last ranges. A helper that takes
+// longer has probably lost its core and may need the caller's, so the caller then sleeps.
 constexpr std::chrono::microseconds kCallerSpinTime{100};
-// A third of a second-level cache of 1 MiB; what the caller may ask for without waiting.
+// Bytes that are prefetched: by a helper a third of an L2 cache of 1 MiB, by the caller as much as
+// it can request without waiting.
 constexpr int64_t kFetchedByHelper = 384 * 1024, kFetchedByCaller = 2048;
 constexpr int kSpins = 32;  // between readings of the clock
 
@@ -34,7 +36,7 @@ void pause() {
 #endif
 }
 
-/// Whether done() holds before `time` is over.
+/// Spins until done() returns true or `time` is over. Returns whether done() returned true.
 template <class F>
 bool spin_until(const F& done, std::chrono::microseconds time, bool yields) {
   const auto end = Clock::now() + time;
@@ -73,7 +75,7 @@ Team::~Team() {
   ends_ = true;
   state_ += kLoop;
   state_.notify_all();
-  // A process that was forked off has no helpers to wait for.
+  // In a forked child process the helper threads do not exist, so there is nothing to join.
   if (::getpid() != process_) return;
   for (size_t i = 0; i < n_helpers_; ++i) ::pthread_join(threads_[i].handle, nullptr);
 }
@@ -140,7 +142,7 @@ void Team::help(size_t self) {
   }
 }
 
-/// False if the loop is over.
+/// Joins the current loop as a helper. Returns false if the loop is over.
 bool Team::join() {
   uint32_t state = state_.load(std::memory_order_relaxed);
   while ((state & kOpen) != 0) {
@@ -152,7 +154,8 @@ bool Team::join() {
   return false;
 }
 
-/// False at the end of all loops.
+/// Waits for a loop other than number `seen` and stores its number there. Returns false when the
+/// team is being destroyed.
 bool Team::wait_for_loop(uint32_t& seen) {
   uint32_t state = 0;
   const auto is_new = [&] {

@@ -1,9 +1,10 @@
-/// Threads that help their caller with one loop after the other.
+/// A team of threads that helps its caller with one loop after the other.
 ///
-/// A loop is a number of ranges. Every thread has a share of them, begins with its own and then
-/// takes from the far ends of the others', so that a thread meets the same memory in loop after
-/// loop. The caller waits for nobody who has not begun: helpers that sleep, or that have lost their
-/// core to another program, find their share done when they come.
+/// A loop consists of ranges. Every thread has a share of the ranges: it computes its own first,
+/// from the front, and then takes ranges from the back of the other threads' shares. So a thread
+/// reads mostly the same memory in loop after loop. The caller does not wait for a helper that has
+/// not begun: a helper that sleeps, or has lost its core to another program, finds its share
+/// already computed when it arrives.
 #pragma once
 
 #include <executorch/cpu/loop_reads.h>
@@ -19,8 +20,8 @@ namespace executorch::cpu {
 
 class Team {
  public:
-  /// `helpers` threads beside the caller; fewer where the system refuses them, none where it
-  /// refuses memory. Without helpers run() must not be called.
+  /// Starts `helpers` threads beside the caller; fewer if the system refuses threads, none if it
+  /// refuses memory. run() must not be called if helpers() is 0.
   explicit Team(size_t helpers);
   ~Team();
   Team(const Team&) = delete;
@@ -29,14 +30,15 @@ class Team {
   size_t helpers() const { return n_helpers_; }
 
   using Range = void (*)(void* context, int64_t range, size_t thread);
-  /// range(context, i, thread) once for every i < n, on the caller, which is thread 0, and those
-  /// helpers that come in time; returns when all are done. One caller at a time. `next` is what the
-  /// next loop may read.
+  /// Calls range(context, i, thread) once for every 0 <= i < n, on the calling thread (thread 0)
+  /// and on the helpers that arrive in time. Returns when all calls have ended. Only one thread may
+  /// call run() at a time. `next` is the memory that the next loop is expected to read; threads
+  /// prefetch it when they have nothing left to compute.
   void run(int64_t n, Range range, void* context, const LoopReads& next = {});
 
  private:
-  /// Ranges [front, back) of which `left` are not taken, by their owner from the front and by
-  /// others from the back.
+  /// The ranges [front, back) of one thread, of which `left` are not taken yet. The owner takes
+  /// them from the front, other threads from the back.
   struct alignas(64) Share {
     std::atomic<int64_t> left{0};
     std::atomic<int64_t> back{0};
@@ -53,11 +55,11 @@ class Team {
   Range range_ = nullptr;
   void* context_ = nullptr;
   LoopReads next_;
-  std::unique_ptr<Share[]> shares_;  // the caller's first
+  std::unique_ptr<Share[]> shares_;  // by thread; the caller is thread 0
 
-  /// The loop's number, whether it may be joined, and how many helpers are inside.
+  /// Bit fields: the loop's number, whether helpers may still join it, and how many are inside.
   alignas(64) std::atomic<uint32_t> state_{0};
-  alignas(64) std::atomic<uint32_t> left_{0};  // the loop that its last helper left
+  alignas(64) std::atomic<uint32_t> left_{0};  // changes when the last helper leaves a loop
   std::atomic<bool> ends_{false};
   struct Thread {
     Team* team;

@@ -1,4 +1,5 @@
-/// What the tests of the engine share: every instruction set's vector code, and memory.
+/// Shared by the tests of the engine: running the vector code of every instruction set, granting or
+/// refusing scratch memory, and the values of stored numbers.
 #pragma once
 
 #include <executorch/cpu/instruction_sets.h>
@@ -42,7 +43,7 @@ template <class First, class... T>
 using TypesOf = testing::Types<T...>;
 #define ET_TYPE(T, name) , T
 
-/// What an operand means, by arithmetic.
+/// The number that a stored operand represents, computed by arithmetic on its bits.
 template <class T>
 double value(T x) {
   if constexpr (std::is_same_v<T, BF16>) {
@@ -57,7 +58,7 @@ double value(T x) {
     return static_cast<double>(x);
   }
 }
-/// The operand that means x, or the next one nearer to 0; for F16 not a denormal one.
+/// The operand that represents x, or else the next one towards 0. For F16 denormals become 0.
 template <class T>
 T stored(float x) {
   if constexpr (std::is_same_v<T, BF16>) {
@@ -73,7 +74,7 @@ T stored(float x) {
     return static_cast<T>(x);
   }
 }
-/// The most that rounding to T changes a number near 1, about.
+/// About the largest change that rounding to T makes to a number near 1.
 template <class T>
 constexpr double epsilon() {
   return std::is_same_v<T, BF16>     ? 1.0 / 256
@@ -82,7 +83,7 @@ constexpr double epsilon() {
                                      : 0x1p-24;
 }
 
-/// The vector code that runs from now on; 0: the best for this machine.
+/// Selects the target whose vector code runs from now on; 0 selects the best one for this machine.
 inline void use_target(int64_t target) {
   ASSERT_TRUE(use_instruction_set(target == 0 ? "" : hwy::TargetName(target)));
 }
@@ -99,7 +100,7 @@ void for_each_target(const F& f) {
   use_target(0);
 }
 
-/// The same for every TEST_P of a fixture that ET_ON_EACH_TARGET declares.
+/// A fixture whose TEST_Ps run once for each such instruction set. ET_ON_EACH_TARGET declares one.
 class OnEachTarget : public testing::TestWithParam<int64_t> {
  protected:
   void SetUp() override { use_target(GetParam()); }
@@ -111,14 +112,14 @@ class OnEachTarget : public testing::TestWithParam<int64_t> {
       Targets, Fixture, testing::ValuesIn(hwy::SupportedAndGeneratedTargets()), \
       [](const auto& test) -> std::string { return hwy::TargetName(test.param); })
 
-/// Runs an operation with all the memory that it wants.
+/// Runs an operation with unlimited scratch memory.
 template <class Operation>
 void run(const Operation& operation) {
   HeapScratch scratch;
   ASSERT_TRUE(operation.run(scratch));
 }
 
-/// Expects that an operation is refused where it gets no memory, or little of what it wants.
+/// Expects that run() returns false when the scratch memory is limited to 0 or to 256 bytes.
 template <class Operation>
 void expect_refusal(const Operation& operation) {
   for (const size_t bytes : {size_t{0}, size_t{256}}) {

@@ -18,9 +18,9 @@ using pthreadpool_t = pthreadpool*;
 namespace executorch::cpu {
 namespace {
 
-// More than machines have cores; who asks for more has made a mistake.
+// More than machines have cores. A larger number is taken for a mistake and reduced to this.
 constexpr size_t kMostThreads = 1024;
-// Ranges per thread: a thread that is late leaves the rest of its share to the others.
+// Ranges per thread. Several ranges let other threads take over the rest of a late thread's share.
 constexpr int64_t kRangesPerThread = 16;
 
 thread_local bool serial = false;
@@ -143,7 +143,7 @@ UsePool::~UsePool() {
 }
 
 namespace {
-// The pool for a loop of the calling thread; null: none.
+// The pool for loops of the calling thread; null if they run on the calling thread alone.
 ThreadPool* current_pool() {
   if (serial) return nullptr;
   return pool_in_use_set ? pool_in_use : &default_pool();

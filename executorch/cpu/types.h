@@ -5,8 +5,8 @@
 
 namespace executorch::cpu {
 
-/// IEEE binary16 and bfloat16 as they lie in memory. Operators reinterpret their own types to
-/// these.
+/// The bits of an IEEE binary16 and of a bfloat16 number in memory. Operators cast pointers to
+/// their own half types to pointers to these.
 struct F16 {
   uint16_t bits;
 };
@@ -14,24 +14,25 @@ struct BF16 {
   uint16_t bits;
 };
 
-/// The types that operands are stored in, ROW(type, name). Kernels, their dispatch by instruction
-/// set, instantiations, tests and benchmarks expand these tables. A new floating type is a struct
-/// and a row here, and LoadFloats() and StoreFloats() in storage-inl.h.
+/// Tables of the types that operands are stored in; each row is ROW(type, name). Kernels, their
+/// dispatch by instruction set, instantiations, tests and benchmarks expand these tables. A new
+/// floating type needs a struct and a row here, and LoadFloats() and StoreFloats() in
+/// storage-inl.h.
 #define ET_NARROW_FLOATS(ROW) ROW(F16, F16) ROW(BF16, BF16)
-/// What is computed in float.
+/// The types whose elements are computed in float.
 #define ET_STORED_FLOATS(ROW) ROW(float, F32) ET_NARROW_FLOATS(ROW)
-/// What products and convolutions take.
+/// The element types of the operands of matrix products and convolutions.
 #define ET_OPERANDS(ROW) \
   ET_STORED_FLOATS(ROW)  \
   ROW(double, F64)       \
   ROW(uint8_t, U8) ROW(int8_t, I8) ROW(int16_t, I16) ROW(int32_t, I32) ROW(int64_t, I64)
 
-/// Storage of a floating operand; sums and functions are computed in float.
+/// The storage type of a floating operand. Sums and functions are computed in float.
 #define ET_ROW(T, name) name,
 enum class Type : uint8_t { ET_STORED_FLOATS(ET_ROW) };
 #undef ET_ROW
 
-/// f(T{}) with the C++ type of a storage.
+/// Returns f(T{}), where T is the C++ type of the storage type `type`.
 template <class F>
 constexpr decltype(auto) with_type(Type type, const F& f) {
   switch (type) {

@@ -18,36 +18,40 @@ constexpr int64_t round_up(int64_t a, int64_t unit) {
   return ceil_div(a, unit) * unit;
 }
 
-/// How many elements ahead of the one in use rows of B are prefetched, `least` at the least, where
-/// they are contiguous, `row` elements long and `ldb` apart, and `n_together` are read side by side.
-/// One after the other, any distance will do where they follow one another in memory, else it is a
-/// whole number of rows. Side by side it is a whole number of such groups: each row follows the same
-/// one of its group.
+/// The distance in elements, at least `least`, from an element of B that is read to the one that is
+/// prefetched meanwhile. Rows of B are contiguous, `row` elements long and `ldb` elements apart;
+/// `n_together` rows are read side by side. Where rows are read one after another, any distance
+/// serves if they also follow one another in memory (ldb == row); otherwise the distance is a whole
+/// number of rows. Where rows are read side by side, it is a whole number of groups of n_together
+/// rows, so that each row prefetches the row at its own place in a later group.
 constexpr int64_t prefetch_distance(int64_t least, int64_t n_together, int64_t row, int64_t ldb) {
   const int64_t unit = n_together > 1 ? n_together * ldb : ldb == row ? 1 : ldb;
   return unit > 0 ? round_up(least, unit) : least;
 }
 
-/// Elements [p0, p0 + np) along k of the block of C at (i0, j0), ni x nj, of batch entry s.
+/// One K-slice of one block of C: the terms [p0, p0 + np) of the sums of the ni x nj block at row
+/// i0 and column j0 of batch entry s.
 struct KSlice {
   int64_t s, i0, ni, j0, nj, p0, np;
 };
 
 struct Division {
-  /// Units of columns of a block: with one, rows of A would be read again for each panel.
+  /// The least number of units of columns in a block. In blocks of a single unit, rows of A would
+  /// be read again for each panel.
   static constexpr int64_t kLeastUnits = 2;
 
   int64_t m = 0, n = 0, k = 0, batch = 1;
-  int64_t unit = 1;  // blocks are whole numbers of units of columns wide
+  int64_t unit = 1;  // columns; the width of a block is a multiple of it
   int64_t n_slices = 1, depth = 1;
-  int64_t rows = 1;  // of a block, at most
+  int64_t rows = 1;  // the most rows of a block
   int64_t n_row_blocks = 1, n_column_blocks = 1;
-  /// Threads that the product is worth.
+  /// The most threads that the product has enough work for.
   int64_t most_workers = 1;
 
-  /// Blocks of columns of at most `most` units, equally wide to within a unit. There are enough of them
-  /// for threads to end alike, so that each packs its part of B and rows need not be divided; but a
-  /// block keeps kLeastUnits, unless a worker would have none with `row_blocks` blocks of rows.
+  /// Divides the columns into blocks of at most `most` units, which differ by at most a unit in
+  /// width. There are enough blocks for the threads to finish at about the same time, so that each
+  /// thread packs its own part of B and rows need not be divided. But a block keeps kLeastUnits
+  /// units, unless some thread would otherwise get no block even with `row_blocks` blocks of rows.
   void divide_columns(int64_t most, int64_t row_blocks) {
     const int64_t threads = n_threads(), units = ceil_div(n, unit);
     const int64_t busy = ceil_div(std::min(threads, most_workers), batch * row_blocks);
@@ -58,8 +62,9 @@ struct Division {
       n_column_blocks = std::min(round_up(n_column_blocks, threads), units);
     }
   }
-  /// Rows are divided only until there are `wanted` blocks: each block of rows packs B again. A
-  /// block has `least` to `most` rows where there are so many, whole tiles.
+  /// Divides the rows into no more blocks than it takes to have `wanted` blocks of C, because each
+  /// block of rows packs B again. A block has about `least` to `most` rows, if m is that large, and
+  /// a whole number of tiles of `tile_rows` rows.
   void divide_rows(int64_t tile_rows, int64_t least, int64_t wanted, int64_t most) {
     const int64_t blocks =
         std::clamp<int64_t>(ceil_div(wanted, batch * n_column_blocks), 1, most_row_blocks(least));
@@ -67,9 +72,10 @@ struct Division {
     n_row_blocks = ceil_div(m, rows);
   }
   int64_t most_row_blocks(int64_t least) const { return std::max<int64_t>(m / least, 1); }
-  /// Blocks so that threads end alike.
+  /// The number of blocks with which threads finish at about the same time.
   static int64_t even_blocks() { return n_threads() == 1 ? 1 : 4 * n_threads(); }
-  /// How many of n columns a range has so that threads end alike: `least` to `most`, whole units.
+  /// How many of n columns a range of a parallel loop has so that threads finish at about the same
+  /// time: `least` to `most`, in general a multiple of `unit`.
   static int64_t even_columns(int64_t n, int64_t unit, int64_t least, int64_t most) {
     return std::clamp(round_up(ceil_div(n, even_blocks()), unit), least, most / unit * unit);
   }
@@ -79,7 +85,8 @@ struct Division {
   int64_t n_blocks() const { return batch * n_column_blocks * n_row_blocks; }
   int64_t workers() const { return std::min({n_threads(), n_blocks(), most_workers}); }
 
-  /// Neighbouring blocks have the same columns.
+  /// K-slice `number` of block `block`. Consecutive blocks have the same columns and successive
+  /// rows.
   KSlice slice(int64_t block, int64_t number) const {
     const int64_t row = block % n_row_blocks, column = block / n_row_blocks % n_column_blocks;
     KSlice t;

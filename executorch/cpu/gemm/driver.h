@@ -1,35 +1,37 @@
-/// The driver of products of many rows, over what one kind of product supplies.
+/// The driver of products of many rows. It is generic over the kind of product, class Product
+/// below.
 ///
 /// C is divided into blocks and the sum into K-slices (division.h). A thread takes one block after
 /// the other. It multiplies the rows of A of one tile by all packed panels of B, then those of the
-/// next tile: the rows stay in the L1 cache, the panels in L2. Meanwhile the next block's panels are
-/// prefetched and packed into a second buffer, a little at a time, so that memory is read all the
-/// time and what was prefetched is packed before it is evicted. Where packing is no more than
-/// copying, tiles do it between their multiply-adds; else the driver does, after each tile. Where
-/// panels are packed already, or all rows stay in L2, they are taken one after the other instead,
-/// each with all tiles.
+/// next tile: the rows stay in the L1 cache, the panels in L2. Meanwhile the next block's panels
+/// are prefetched and packed into a second buffer, a little at a time, so that memory is read all
+/// the time and what was prefetched is packed before it is evicted. If packing is mere copying, the
+/// microkernels do it between their multiply-adds; otherwise the driver does it after each tile. If
+/// panels are packed already, or all rows of a block stay in L2, the loops can be exchanged
+/// (panels_first()): then each panel is multiplied by all tiles before the next panel.
 ///
-/// A Product has
+/// A Product has these members; t is a KSlice, j a column of its block:
 ///   division()                  the Division
 ///   memory()                    the Memory that a thread needs
-///   Rows                        rows of A, ready to be multiplied, and what is known of a block
-///   enter(t, after, buffers, rows)   a thread begins the slice t; `after`, unless null, is the next
-///                               one. Returns the number of tiles
-///   prepare(t, tile, n_tiles, buffers, rows)   makes the rows of one of them ready
-///   panel_width(t, j)           of the panel at column j
-///   multiply(t, j, buffers, rows)      multiplies them by it, and finishes the result if it is the
-///                               last slice
-///   units(t)                    of packing, for all panels of a slice
-///   tiles_pack(t)               whether tiles prefetch and pack those of `after`, as enter() told them,
-///                               rather than the driver
-///   pack_rest(t, panels, rows)  packs what tiles left of it
-///   fetch(t, begin, end, rows)  lets the next multiply() prefetch what units from `begin` on are
-///                               packed from, and returns how many
-///   pack(t, begin, end, panels) packs units [begin, end) at once
-/// and, unless tiles always come first,
-///   panels_first()              whether each panel meets all tiles
-///   looks_ahead()               whether the next block is then taken before the current one is computed
-///   multiply_panel(t, j, buffers, rows)   multiplies all rows of the slice by that at column j
+///   Rows                        a type: rows of A as microkernels read them, and a thread's state
+///   enter(t, after, buffers, rows)   begins slice t. `after` is the slice that the thread
+///                               multiplies next, or null. Returns the number of tiles of t
+///   prepare(t, tile, n_tiles, buffers, rows)   makes the rows of A of one tile ready
+///   panel_width(t, j)           the columns of the panel that begins at column j
+///   multiply(t, j, buffers, rows)    multiplies the rows of the tile by the panel at column j, and
+///                               finishes the results if t is the last slice
+///   units(t)                    the number of units of work that packing all panels of t takes
+///   tiles_pack(t)               whether the microkernels, as told by enter(), prefetch and pack
+///                               the panels of t while they multiply the slice before it
+///   pack_rest(t, panels, rows)  packs the part of t that the microkernels did not pack
+///   fetch(t, begin, end, rows)  lets the next multiply() prefetch what units [begin, end) are
+///                               packed from, or the first of these units; returns their number
+///   pack(t, begin, end, panels) packs units [begin, end) immediately
+/// A Product that can exchange the loops over tiles and panels also has
+///   panels_first()              whether each panel is multiplied by all tiles before the next
+///   looks_ahead()               whether run_panels() takes the next block before it computes
+///                               the current one
+///   multiply_panel(t, j, buffers, rows)   multiplies all rows of t by the panel at column j
 #pragma once
 
 #include <executorch/cpu/gemm/division.h>
@@ -40,11 +42,11 @@
 
 namespace executorch::cpu::gemm {
 
-/// Where a thread's memory begins.
+/// The addresses of the parts of a thread's memory.
 struct Buffers {
   uint8_t *panels, *next_panels, *rows, *sums;
 };
-/// Bytes of its parts.
+/// The sizes in bytes of the parts of a thread's memory.
 struct Memory {
   Size panels, rows, sums;
 };
@@ -59,7 +61,7 @@ class Driver {
  public:
   explicit Driver(const Product& product) : product_(product), division_(product.division()) {}
 
-  /// False if memory is refused, before anything is written.
+  /// Computes the product. Returns false, before anything is written, if memory is refused.
   [[nodiscard]] bool run(Scratch& scratch) const {
     const Memory memory = product_.memory();
     const Size panels = round_up(memory.panels, kLine), rows = round_up(memory.rows, kLine);
@@ -91,7 +93,8 @@ class Driver {
     return false;
   }
 
-  /// Computes blocks, taken from the counter `next`, until none is left: each panel with all tiles.
+  /// Computes blocks, taken from the counter `next`, until none is left. Each panel is multiplied
+  /// by all tiles before the next panel.
   void run_panels(std::atomic<int64_t>& next, const Buffers& buffers) const {
     const int64_t n_blocks = division_.n_blocks();
     typename Product::Rows rows;
@@ -110,8 +113,9 @@ class Driver {
     }
   }
 
-  /// The same where panels have yet to be packed: each tile with all panels. The following block is
-  /// taken before the current one is computed, so that its panels can be packed ahead.
+  /// The same with the other order of loops: each tile is multiplied by all panels before the next
+  /// tile. The next block is taken before the current one is computed, so that its panels can be
+  /// packed ahead.
   void run_blocks(std::atomic<int64_t>& next, Buffers buffers) const {
     const int64_t n_blocks = division_.n_blocks();
     int64_t block = next++, number = 0;
@@ -129,15 +133,16 @@ class Driver {
     }
   }
 
-  /// Multiplies one slice; prefetches and packs `after`, the following one, unless null.
+  /// Multiplies slice t. Meanwhile prefetches and packs the panels of `after`, the next slice,
+  /// unless it is null.
   void run_slice(const KSlice& t, const Buffers& buffers, typename Product::Rows& rows,
                  const KSlice* after) const {
     const int64_t n_tiles = product_.enter(t, after, buffers, rows);
     const bool tiles_pack = after != nullptr && product_.tiles_pack(*after);
     const int64_t units = after == nullptr || tiles_pack ? 0 : product_.units(*after);
-    // Units are due in proportion to the columns that are done, of the t.nj that each tile has. They
-    // are packed `lag` columns after they were fetched: their lines have arrived, and are still in
-    // the cache.
+    // Units become due in proportion to the columns that are done; each tile has t.nj columns. A
+    // unit is packed `lag` columns after it was prefetched: by then its cache lines have arrived
+    // and are still in the cache.
     const int64_t columns = n_tiles * t.nj;
     const int64_t lag = std::min(kLagPanels * product_.panel_width(t, 0), columns / 2);
     const int64_t rate = units * kRateUnit / (columns - lag) + 1;  // per column; rounded up

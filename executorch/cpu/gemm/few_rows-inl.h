@@ -1,4 +1,4 @@
-/// Products of few rows of A, which read B once, where it lies.
+/// Products of few rows of A. They read B once, where it lies, without packing it.
 // clang-format off
 #if defined(EXECUTORCH_CPU_GEMM_FEW_ROWS_INL_H_) == defined(HWY_TARGET_TOGGLE)  // once per target
 #ifdef EXECUTORCH_CPU_GEMM_FEW_ROWS_INL_H_
@@ -33,16 +33,18 @@ constexpr bool kManyRegisters = ET_VECTOR_REGISTERS == 32;
 // prefetcher that follows the reads has been there first.
 constexpr int64_t kDots = 4;
 constexpr int64_t kDotsAheadBytes = 4096;
-// Vectors of a column in one turn of an unrolled loop.
+// Vectors of a column of B in one iteration of the unrolled loop.
 constexpr int kDotPiece = 12;
 
-// What a call prefetches for later ones: columns [begin, end) of B, `ahead` elements on.
+// What a call of Dots() prefetches for later calls: in columns [begin, end) of its kDots columns,
+// the element `ahead` elements behind the one that it reads.
 struct DotsAhead {
   int64_t ahead;
   int begin, end;
 };
 
-// Adds the products of n_vectors vectors from p on with columns [r_begin, r_end).
+// Adds to acc the products of n_vectors vectors of each row of A, from element p on, with those of
+// columns [r_begin, r_end) of B.
 template <int n_vectors, int kHeight, class T>
 HWY_INLINE void AddDots(const float* HWY_RESTRICT const (&a)[kHeight],
                         const T* HWY_RESTRICT const (&b)[kDots], int r_begin, int r_end, int64_t p,
@@ -61,8 +63,8 @@ HWY_INLINE void AddDots(const float* HWY_RESTRICT const (&a)[kHeight],
   }
 }
 
-// sums[i, r] = a row i . column r of B, for kHeight rows and kDots columns; rows and columns beyond
-// the last repeat it.
+// sums[i, r] = dot product of row i of A with column r of B, for kHeight rows and kDots columns.
+// The caller repeats the last row or column where there are fewer.
 template <int kHeight, class T>
 HWY_INLINE void Dots(const float* HWY_RESTRICT const (&a)[kHeight], int64_t k,
                      const T* HWY_RESTRICT const (&b)[kDots], const DotsAhead& next,
@@ -76,8 +78,9 @@ HWY_INLINE void Dots(const float* HWY_RESTRICT const (&a)[kHeight], int64_t k,
   }
   int64_t p = 0;
   if constexpr (kHeight == 1) {
-    // Memory delivers most where addresses follow one another. More rows of A read each column so
-    // often that multiply-adds count.
+    // With one row of A, memory bandwidth is the bottleneck, and it is highest when addresses are
+    // read in order: so each column is read to its end. With more rows of A multiply-adds are the
+    // bottleneck.
     constexpr int64_t kPiece = kDotPiece * kLanes;
 #pragma GCC unroll 4
     for (int r = 0; r < kDots; ++r) {
@@ -131,8 +134,8 @@ HWY_INLINE void DotsOf(const FewRows<T>& f, int64_t i0, int64_t j0, const DotsAh
 
 template <class T>
 void FewDots(const FewRows<T>& f) {
-  // Several rows of A read kDots columns several times; meanwhile each pass prefetches its share of
-  // the next ones.
+  // If A has more than kPassRows rows, the same kDots columns are read in several passes. Each pass
+  // prefetches its share of the next kDots columns.
   constexpr int kPassRows = 4;
   constexpr int64_t kAhead = kDotsAheadBytes / static_cast<int64_t>(sizeof(T));
   const int64_t n_passes = ceil_div(f.m, kPassRows);
@@ -150,14 +153,14 @@ void FewDots(const FewRows<T>& f) {
   }
 }
 
-// Lines of rows of B that are to be prefetched, row by row: memory delivers most in the order of
-// addresses.
+// Prefetches the cache lines of rows of B, one row after the other, because memory bandwidth is
+// highest when addresses are read in order.
 template <class T>
 class RowLines {
  public:
   RowLines(const FewRows<T>& f, int64_t p, int64_t n_rows)
       : row_(f.b + p * f.ldb), ldb_(f.ldb), n_(f.n), left_(std::max<int64_t>(n_rows, 0)) {
-    if (ldb_ == n_ && left_ > 0) {  // they are one row
+    if (ldb_ == n_ && left_ > 0) {  // rows without gaps are prefetched as a single row
       n_ *= left_;
       left_ = 1;
     }
@@ -189,8 +192,9 @@ class RowLines {
   uintptr_t at_, end_;
 };
 
-// sums[i, j] += sum_p a[i, p] * b[p, j] for kHeight rows, kVectors vectors of columns and rows
-// [p0, p_end) of B; rows of A beyond the last repeat it. Sums begin with zero at p0 = 0.
+// sums[i, j] += sum_p a[i, p] * b[p, j] for kHeight rows of A, kVectors vectors of columns from j
+// on, and rows [p0, p_end) of B. Where A has fewer rows, the last one is repeated. If p0 = 0 the
+// sums begin with zero.
 template <int kHeight, int kVectors, class T>
 HWY_INLINE void AddRowsOfB(const FewRows<T>& f, int64_t p0, int64_t p_end, int64_t j,
                            RowLines<T>& next) {
@@ -233,7 +237,7 @@ HWY_INLINE void AddRowsOfB(const FewRows<T>& f, int64_t p0, int64_t p_end, int64
   }
 }
 
-// The same for the last n < a vector's columns.
+// The same for the last n columns, fewer than a vector has.
 template <class T>
 void AddTailOfB(const FewRows<T>& f, int64_t p0, int64_t p_end, int64_t j, size_t n) {
   const Floats d;
@@ -247,9 +251,9 @@ void AddTailOfB(const FewRows<T>& f, int64_t p0, int64_t p_end, int64_t j, size_
   }
 }
 
-// Three to eight rows of A keep the sums of a few columns in registers while they go down a chunk of
-// rows of B. A chunk has at least as many rows as make loads and stores of sums rare, and lies in
-// L2; meanwhile the next one is prefetched.
+// For three to eight rows of A: the sums of a few columns stay in registers while a chunk of rows
+// of B is multiplied. A chunk has so many rows that loading and storing sums is rare, and so few
+// that it fits L2. Meanwhile the next chunk is prefetched.
 constexpr int64_t kLeastChunkRows = 8, kMostChunkRows = 32, kChunkBytes = 16 * 1024;
 
 template <int kHeight, int kVectors, class T>
@@ -257,7 +261,7 @@ void AddChunks(const FewRows<T>& f) {
   const int64_t row_bytes = std::max<int64_t>(f.n * static_cast<int64_t>(sizeof(T)), 1);
   const int64_t depth = std::clamp(kChunkBytes / row_bytes, kLeastChunkRows, kMostChunkRows);
   int64_t p = 0;
-  do {  // also without rows: sums of nothing are zero
+  do {  // runs once for k = 0 too, to set the sums to zero
     const int64_t p_end = std::min(p + depth, f.k);
     RowLines<T> next(f, p_end, std::min(depth, f.k + f.rows_behind - p_end));
     int64_t j = 0;
@@ -270,16 +274,17 @@ void AddChunks(const FewRows<T>& f) {
   } while (p < f.k);
 }
 
-// Adds the products of rows [p, p + kRows) of B to the sums, for one or two rows of A. Their kRows
-// elements stay in registers, and each step takes some cache lines of each row of B: B is read almost
-// in the order of its addresses. Loads and stores of the sums, which lie in L1, are few beside so
-// many rows. Each step prefetches as many lines as it reads, those of a row at a time.
+// For one or two rows of A: adds the products with rows [p, p + kRows) of B to the sums. The kRows
+// elements of each row of A stay in registers. Each step reads a few cache lines of each row of B,
+// so B is read almost in the order of its addresses. The sums lie in L1, and loading and storing
+// them takes little time compared with kRows rows. Each step prefetches as many lines as it reads.
 template <int kHeight, int kRows, class T>
 void AddWideRows(const FewRows<T>& f, int64_t p, RowLines<T>& next) {
   constexpr int kVectors = kManyRegisters ? 4 : 2;
   constexpr int kBytes = kVectors * kLanes * static_cast<int>(sizeof(T));
   constexpr int kLines = std::max<int>(kBytes / static_cast<int>(kLine), 1);
-  // Rows of which a whole line is fetched at once, where a row's share is less.
+  // If a step reads less than a cache line of a row, whole lines are prefetched at every
+  // kFetchRows-th row only.
   constexpr int kFetchRows = std::max<int>(static_cast<int>(kLine) / kBytes, 1);
   const Floats d;
   const T* const b = f.b + p * f.ldb;
@@ -323,8 +328,8 @@ void AddWideRows(const FewRows<T>& f, int64_t p, RowLines<T>& next) {
   if (j < f.n) AddTailOfB(f, p, p + kRows, j, static_cast<size_t>(f.n - j));
 }
 
-// Between the lines in use and those that are prefetched are at least that many, as far as rows of B
-// follow.
+// The least distance in cache lines between those in use and those that are prefetched, as long as
+// rows of B follow; kLeastLinesAhead bounds the prefetches before the first step from below.
 constexpr int64_t kLinesAhead = 1024, kLeastLinesAhead = 64;
 
 template <int kHeight, int kRows, class T>

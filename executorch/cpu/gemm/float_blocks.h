@@ -1,7 +1,8 @@
-/// Products of many rows of the types that Gemm multiplies, as the driver multiplies them.
+/// The Product of the driver (driver.h) for products of many rows of the types that Gemm
+/// multiplies.
 ///
-/// B is packed by rows or by columns, whichever are contiguous, converted on the way; or by a
-/// source; or, where it has few rows of A to serve, read where it lies.
+/// B is packed, and converted on the way, by rows or by columns, whichever are contiguous. A B with
+/// a MatrixSource is produced panel by panel. If A has few rows, B may be read where it lies.
 #pragma once
 
 #include <executorch/cpu/gemm/driver.h>
@@ -10,19 +11,20 @@
 
 namespace executorch::cpu::gemm {
 
-/// Multiply-adds from which on another thread pays.
+/// Multiply-adds that are worth another thread.
 constexpr int64_t kGrainWork = 1 << 17;
-/// Most elements of a K-slice: what decides the order of a sum is the same on every machine. The
-/// rows of A of one tile, 6 to 12, then fit an L1 cache of 48 or 32 KiB, and the panels of a block
-/// are still wide enough to repay reading, or converting, those rows.
+/// The most elements of a K-slice. It is a constant, so that sums have the same order on every
+/// machine. With this depth the rows of A of one tile, 6 to 12, fit an L1 cache of 32 or 48 KiB,
+/// and a block still has columns enough to repay reading, or converting, those rows.
 constexpr int64_t kDepth = 768;
-/// Up to kReadOnceRows rows of A, reading a B with contiguous rows from memory costs more than
-/// multiplying it: K-slices are short where B has more than kShallow rows, so that a block has long
-/// pieces of few rows, which are sequential reads.
+/// Up to kReadOnceRows rows of A, reading a B with contiguous rows from memory takes longer than
+/// multiplying by it. Then, if B has more than kShallow rows, K-slices are short: a block then has
+/// long pieces of few rows of B, which are sequential reads.
 constexpr int64_t kReadOnceRows = 48, kShallow = 256;
-/// Elements of such a slice. Up to kFewTiles tiles of rows, packing costs more than it saves, and B
-/// is read in place; but not where its rows are a whole number of kSetStride bytes apart: they share
-/// a set of the first-level cache, and drive one another out.
+/// The elements of such a slice: kInPlaceDepth, or kPackedDepth where rows of B are a multiple of
+/// kSetStride bytes apart. Up to kFewTiles tiles of rows, packing costs more than it saves, and B
+/// is read in place. It is packed where its rows are a multiple of kSetStride bytes apart, because
+/// these map to the same set of the L1 cache and would evict one another.
 constexpr int64_t kInPlaceDepth = 64, kPackedDepth = 256, kFewTiles = 4, kSetStride = 4096;
 
 template <class T>
@@ -52,14 +54,15 @@ class Blocks {
 
   // ---- what the driver asks for ----
 
-  /// What each panel needs lies together here, for multiply-adds evict it from L1 every time.
+  /// The state that every call of multiply() reads. It lies together in memory because the
+  /// multiply-adds between two calls evict it from L1.
   struct Rows {
-    Tile<Acc> tile = {};    // the next one
-    Ahead<Acc> ahead = {};  // of the tiles
+    Tile<Acc> tile = {};    // the arguments of the next microkernel call
+    Ahead<Acc> ahead = {};  // what microkernels prefetch and copy for the next slice
     void (*run)(const Tile<Acc>&) = nullptr;
-    int64_t whole = 0;              // columns in the widest panels, which `run` multiplies by
-    int64_t width = 0, b_step = 0;  // columns of such a panel; elements of B to the next one
-    int64_t finished = 0;           // columns of which nothing remains to be done after the tiles
+    int64_t whole = 0;              // columns in panels of full width, which `run` multiplies by
+    int64_t width = 0, b_step = 0;  // columns of such a panel; elements from one to the next
+    int64_t finished = 0;           // columns whose results the microkernels finish
     int64_t i = 0, height = 0;
   };
 
@@ -72,9 +75,10 @@ class Blocks {
             columns * (division_.n_slices == 1 ? row_.rows : division_.rows) * kSize};
   }
 
-  /// Tiles have nearly equal heights: a low one has too few sums to hide the latency of its loads.
-  /// Where rows of A are a whole number of set strides apart, they compete for the ways of a set with
-  /// one another and with the lines of a panel: then tiles are lower.
+  /// Begins slice t. Tiles have nearly equal heights, because a low tile has too few sums to hide
+  /// the latency of its loads. Where rows of A are a multiple of the L1 set stride apart, they
+  /// compete with one another and with the panel for the ways of one cache set; then tiles are
+  /// lower.
   int64_t enter(const KSlice& t, const KSlice* after, const Buffers& buffers, Rows& rows) const {
     const int64_t set_stride = machine().l1_set_stride, ways = machine().l1 / set_stride;
     const bool compete = a_in_place_ && lda_ * kSize % set_stride == 0 &&
@@ -105,7 +109,7 @@ class Blocks {
     if (is_last(t) && rows.finished < t.nj) fetch_result(t, rows);
   }
 
-  /// Of the panel that begins at column j of the block.
+  /// The width of the panel that begins at column j of the block.
   int64_t panel_width(const KSlice& t, int64_t j) const { return row_.panel_width(t.nj - j); }
 
   void multiply(const KSlice& t, int64_t j, const Buffers& buffers, Rows& rows) const {
@@ -131,7 +135,9 @@ class Blocks {
     }
   }
 
-  /// A unit is a row of B, or kMostLanes rows of a panel, or a panel; none where B is packed.
+  /// The number of units that packing takes. A unit is a row of B if rows are contiguous,
+  /// kMostLanes rows of a panel if columns are, and otherwise a whole panel. There are none if B is
+  /// prepacked.
   int64_t units(const KSlice& t) const {
     if (by_rows_) return panels_ != nullptr ? 0 : t.np;
     return ceil_div(t.nj, width_) * (by_columns_ ? pieces(t) : 1);
@@ -193,13 +199,15 @@ class Blocks {
     d.depth = std::max<int64_t>(ceil_div(d.k, d.n_slices), 1);
     d.most_workers =
         std::max<int64_t>(d.batch * d.m * d.n * std::max<int64_t>(d.k, 1) / kGrainWork, 1);
-    // The panels of a block and those packed ahead take half of the L2 cache, which rows of A and
-    // of C pass through as well. Short pieces that are read in place lie in fewer sets.
+    // The panels of a block and those packed ahead together take half of the L2 cache, because rows
+    // of A and of C pass through it as well. A B read in place in short slices gets half of that,
+    // because its pieces lie in fewer cache sets.
     const int64_t bytes = machine().l2 / (b_in_place_ && depth < kDepth ? 8 : 4);
     const int64_t least_rows = 4 * row_.rows;
     d.divide_columns(bytes / (kSize * d.depth * width_), d.most_row_blocks(least_rows));
-    // Computing B again for each block of rows would cost more than uneven work. Sums that are kept
-    // between K-slices have room where panels have.
+    // If B is produced by a MatrixSource, producing it again for each further block of rows would
+    // cost more than uneven work. kMostBlockRows bounds the memory for the sums that are kept
+    // between K-slices.
     const bool produced = g_.b_source.produce != nullptr;
     constexpr int64_t kMostBlockRows = 1024;
     d.divide_rows(row_.rows, least_rows, produced ? Division::n_threads() : Division::even_blocks(),
@@ -209,38 +217,40 @@ class Blocks {
   bool is_last(const KSlice& t) const { return t.p0 + t.np >= g_.k; }
   int64_t pieces(const KSlice& t) const { return std::max<int64_t>(ceil_div(t.np, kMostLanes), 1); }
 
-  /// The columns of B that are read in place, whole panels; the rest is packed.
+  /// The number of columns of B that are read in place, a multiple of the width of a panel. The
+  /// other columns are packed.
   int64_t columns_in_place(const KSlice& t) const {
     return b_in_place_ ? t.nj / width_ * width_ : 0;
   }
-  /// Row 0 of the slice of the packed panel that begins at its column j.
+  /// The address of row 0 of slice t in the prepacked panel that begins at column j of its block.
   const Acc* panel_at(const KSlice& t, int64_t j) const {
     return panels_ + (t.j0 + j) * g_.k + t.p0 * panel_width(t, j);
   }
-  /// Row p and column j of the slice.
+  /// The address of row p and column j of the slice in B.
   const T* b_at(const KSlice& t, int64_t p, int64_t j) const {
     return element(g_.b, t.p0 + p, t.j0 + j) + t.s * g_.b_batch;
   }
 
-  /// Cache lines of n contiguous elements in each of the rows.
+  /// The most cache lines that n contiguous elements of one of the rows touch.
   static int64_t lines(int64_t n, const RowPrefetch& rows) {
     const bool aligned = (reinterpret_cast<uintptr_t>(rows.from) | rows.stride) % kLine == 0;
     return ceil_div(n * kStored, kLine) + (aligned ? 0 : 1);
   }
-  /// n rows of B from row p of the slice on.
+  /// Sets b to prefetch n rows of B, from row p of the slice on.
   void fetch_rows(const KSlice& t, int64_t p, int64_t n, RowPrefetch& b) const {
     b = {reinterpret_cast<const char*>(b_at(t, p, 0)), n};
     b.stride = g_.b.row_stride * kStored;
     b.lines = lines(t.nj, b);
   }
-  /// The panels of a slice, those that are as wide as the first one.
+  /// Sets b to prefetch those prepacked panels of slice t that are as wide as the first one.
   void fetch_panels(const KSlice& t, RowPrefetch& b) const {
     const int64_t width = panel_width(t, 0);
     b = {reinterpret_cast<const char*>(panel_at(t, 0)), std::max<int64_t>(t.nj / width, 1)};
     b.stride = width * g_.k * kSize;
     b.lines = ceil_div(t.np * width * kSize, kLine);
   }
-  /// All of B for a slice, whose rows tiles copy to the panels `to` unless B is read in place.
+  /// Sets `ahead` to prefetch all of B that slice t reads, and to copy its rows to the panels `to`
+  /// unless B is read in place or prepacked.
   void look_ahead(const KSlice& t, uint8_t* to, Ahead<Acc>& ahead) const {
     if (panels_ != nullptr) return fetch_panels(t, ahead.fetch);
     fetch_rows(t, 0, t.np, ahead.fetch);
@@ -259,12 +269,12 @@ class Blocks {
     return reinterpret_cast<Acc*>(buffers.sums) +
            (division_.n_slices == 1 ? 0 : rows.i * division_.columns());
   }
-  /// How many columns tiles finish of the last slice.
+  /// The number of columns of the last slice whose results the microkernels finish.
   int64_t columns_finished(const KSlice& t) const {
     if (!tiles_finish_) return 0;
     return t.nj % row_.unit == 0 ? t.nj : t.nj / width_ * width_;
   }
-  /// Says where tiles from column j on read B and store their sums.
+  /// Sets where microkernels from column j on read B and store their sums or results.
   void place(const KSlice& t, int64_t j, const Buffers& buffers, Rows& rows) const {
     Tile<Acc>& tile = rows.tile;
     const int64_t in_place = columns_in_place(t), width = panel_width(t, j);
@@ -292,7 +302,8 @@ class Blocks {
     }
   }
 
-  /// Rows [p, p_end) of the panel at column j; all of them unless columns are contiguous.
+  /// Packs rows [p, p_end) of the panel at column j. Packs all rows of the slice unless columns of
+  /// B are contiguous.
   void pack_panel(const KSlice& t, int64_t j, int64_t p, int64_t p_end, Acc* panel) const {
     const int64_t width = panel_width(t, j), nj = std::min(width, t.nj - j);
     if (g_.b_source.produce != nullptr) {
@@ -309,7 +320,7 @@ class Blocks {
     gather_panel(b, t.np, nj, panel, width);
   }
 
-  /// The rows of a tile as the microkernels read them: in place, or in `to`.
+  /// Returns the rows of a tile as the microkernels read them: in place, or converted to `to`.
   const Acc* rows_of_a(const KSlice& t, const Rows& rows, Acc* to) const {
     const int64_t at = t.i0 + rows.i;
     if (g_.a_source.produce != nullptr) {
@@ -325,7 +336,7 @@ class Blocks {
     return to;
   }
 
-  /// Prefetches the lines of C that the tiles' results will be stored to.
+  /// Prefetches the cache lines of C that the results of the tiles will be stored to.
   void fetch_result(const KSlice& t, const Rows& rows) const {
     if (g_.c.col_stride != 1) return;
     const T* row = g_.c.data + t.s * g_.c_batch + (t.i0 + rows.i) * g_.c.row_stride + t.j0;
@@ -335,7 +346,8 @@ class Blocks {
     keep_prefetches();
   }
 
-  /// Whether tiles can finish the result: at most a bias, a residual and bounds, in this order.
+  /// Whether microkernels can finish the results, that is, if at most a bias, a residual and bounds
+  /// apply, in this order.
   bool can_finish_in_tiles(const Gemm<T>& g) const {
     const bool bounded = g.act.kind == Activation::Kind::Clamp;
     return (bounded || g.act.kind == Activation::Kind::None) &&
@@ -343,7 +355,8 @@ class Blocks {
            (g.residual.data == nullptr || (g.residual.col_stride == 1 && (g.act_last || !bounded)));
   }
 
-  /// Lets the tile at row i and column j of the slice store the finished result in C.
+  /// Makes the microkernel of the tile at row i and column j of the slice store finished results in
+  /// C.
   void finish_in_tile(const KSlice& t, int64_t i, int64_t j, Tile<Acc>& tile) const {
     if constexpr (std::is_same_v<T, Acc>) {
       i += t.i0, j += t.j0;
@@ -362,11 +375,11 @@ class Blocks {
 
   const Gemm<T>& g_;
   const Microkernels<Types<RowType<T>>>& row_;
-  int64_t width_;                // of the widest panels
+  int64_t width_;                // columns of a panel of full width
   bool a_in_place_;              // rows of A are read in place
   bool by_rows_, by_columns_;    // rows or columns of B are contiguous, and packed as such
   bool b_in_place_;              // rows of B are read in place
-  const Acc* panels_ = nullptr;  // of all of B
+  const Acc* panels_ = nullptr;  // the prepacked panels of all of B, or null
   int64_t lda_;
   bool adds_;          // there is an addend
   bool tiles_finish_;  // tiles store the result

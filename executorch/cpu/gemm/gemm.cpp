@@ -5,12 +5,14 @@ namespace executorch::cpu {
 namespace gemm {
 namespace {
 
-// Columns per task of a product of few rows: most, whose sums lie on the stack, and least.
+// The most and the least columns of a task of a product of few rows. The sums of a task lie on the
+// stack.
 constexpr int64_t kTaskColumns = 192, kLeastTaskColumns = 32;
-// A smaller B may be in a cache.
+// Bytes. Reads of a smaller B are not announced (will_read()), because it may still be in a cache.
 constexpr int64_t kFetchedMatrix = 128 * 1024;
 
-// A product of few rows reads B once, where it lies: columns or rows of B must be contiguous.
+// A product of few rows of A. It reads B once, where it lies; columns or rows of B must be
+// contiguous.
 template <class T>
 class FewRowsProduct {
  public:
@@ -35,12 +37,12 @@ class FewRowsProduct {
 
  private:
   static constexpr auto kSize = static_cast<int64_t>(sizeof(T));
-  // K-slices, as many as cores may share, of at least so many bytes, and whole numbers of rows that
-  // are added at once. No sum depends on the number of threads.
+  // There are at most kSlices K-slices, of at least kSliceBytes bytes each and of a multiple of
+  // kSliceRows rows. These are constants, so no sum depends on the number of threads.
   static constexpr int64_t kSlices = 16, kSliceBytes = 64 * 1024, kSliceRows = 16;
-  // How far ahead of its use a panel is prefetched.
+  // The distance in bytes from the part of a panel in use to the part that is prefetched.
   static constexpr int64_t kPanelBytesAhead = 4096;
-  // Columns whose sums leave room in an L2 cache of 256 KiB.
+  // The most columns of a task: their sums leave room for B in an L2 cache of 256 KiB.
   static constexpr int64_t kSlicedColumns = 4096;
 
   bool convert_a() {
@@ -53,7 +55,7 @@ class FewRowsProduct {
     return rows_ != nullptr;
   }
 
-  // Columns [j0, j0 + n) of batch entry s.
+  // The microkernel's arguments for columns [j0, j0 + n) of batch entry s.
   FewRows<T> columns(int64_t s, int64_t j0, int64_t n) const {
     FewRows<T> f;
     if constexpr (std::is_same_v<T, float>) f.a = g_.a.data + s * g_.a_batch;
@@ -70,18 +72,19 @@ class FewRowsProduct {
     return g_.batch == 1 && g_.n > kTaskColumns && g_.k * g_.n >= kFetchedMatrix / kSize;
   }
 
-  /// Rows of a K-slice of a B whose rows are contiguous.
+  /// The rows of B in a K-slice, where rows of B are contiguous.
   int64_t slice_depth() const {
     const int64_t most = std::min(kSlices, g_.k * g_.n / (kSliceBytes / kSize));
     return most < 2 || g_.k <= kSliceRows ? g_.k : round_up(ceil_div(g_.k, most), kSliceRows);
   }
 
-  // A large B whose rows are contiguous. Memory delivers half as much again when each thread reads
-  // whole rows, one after the other, as when it walks down a few columns: threads share K.
+  // For a large B whose rows are contiguous. Threads divide K between them, because memory
+  // bandwidth is half as high again when each thread reads whole rows, one after the other, as when
+  // it reads a few columns of every row.
   bool run_slices() {
     const int64_t m = g_.m, n = g_.n, depth = slice_depth(), slices = ceil_div(g_.k, depth);
     if (slices == 1) return false;
-    // More threads than slices share columns, too.
+    // If there are more threads than slices, they divide the columns as well.
     const int64_t wanted =
         std::min(ceil_div(Division::n_threads(), g_.batch * slices), ceil_div(n, kTaskColumns));
     const int64_t chunk = ceil_div(n, std::max(wanted, ceil_div(n, kSlicedColumns)));
@@ -119,7 +122,7 @@ class FewRowsProduct {
     return true;
   }
 
-  // Panels of B, each read from its beginning to its end, a K-slice after the other.
+  // For a prepacked B. Each panel is read from its beginning to its end, one K-slice after another.
   void run_panels() {
     const int64_t width = row_.columns;
     const int64_t chunk = Division::even_columns(g_.batch * g_.n, width, width, kTaskColumns);
@@ -141,7 +144,8 @@ class FewRowsProduct {
                  });
   }
 
-  /// sums[i, j] of all rows and the columns of the panel at column `column` of batch entry s.
+  /// Computes sums[i, j] for all rows and for the columns of the panel at column `column` of batch
+  /// entry s.
   void add_panel(int64_t s, int64_t column, float* sums) const {
     const int64_t width = row_.panel_width(g_.n - column), depth = slice_depth();
     const int64_t n_tiles = ceil_div(g_.m, row_.rows);
@@ -208,7 +212,8 @@ bool Gemm<T>::run(Scratch& scratch) const {
   if (m <= 0 || n <= 0 || batch <= 0) return true;
   if (!is_countable(batch, m, n, k)) return false;
   const bool in_memory = a_source.produce == nullptr && b_source.produce == nullptr;
-  // Few columns become few rows, and rows of the result contiguous.
+  // A product with few columns is computed as its transpose, which has few rows. So is one whose
+  // result has contiguous columns, so that rows become contiguous.
   const bool by_columns = c.row_stride == 1 && c.col_stride != 1 && n > 1 && m > gemm::kFewRows;
   if (in_memory && m > 1 && ((n < m && n <= gemm::kFewRows) || by_columns)) {
     return gemm::transposed(*this).run(scratch);

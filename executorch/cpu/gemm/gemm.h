@@ -18,20 +18,21 @@ struct Matrix {
   int64_t col_stride = 0;
 };
 
-/// The type of the sums: float and double for themselves, float for the 16-bit floating types,
-/// unsigned integers for the integral ones, whose overflow wraps as in eager.
+/// The type of the sums of products of T. It is T itself for float and double, float for the 16-bit
+/// floating types, and an unsigned integer for the integral types, so that overflow wraps as in
+/// eager PyTorch.
 template <class T>
 using Accumulator =
     std::conditional_t<std::is_integral_v<T>,
                        std::conditional_t<(sizeof(T) > 4), uint64_t, uint32_t>,
                        std::conditional_t<std::is_same_v<T, double>, double, float>>;
 
-/// An operand that is computed block by block while it is packed, instead of lying in memory.
-/// produce() writes a block of batch entry s:
+/// An operand that does not lie in memory: produce() computes its blocks while they are packed.
+/// It writes this block of batch entry s:
 ///   as A   rows [i0, i0 + ni), columns [p0, p0 + np), to to[i * ld + p]
 ///   as B   rows [p0, p0 + np), columns [i0, i0 + ni), to to[p * ld + i]; each row of `to` is
 ///          filled up with zeros from column ni to ld
-/// Several threads call it at once, and a block may be asked for more than once.
+/// Several threads may call produce() at once, also more than once for the same block.
 template <class Acc>
 struct MatrixSource {
   void (*produce)(const void* matrix, int64_t s, int64_t i0, int64_t ni, int64_t p0, int64_t np,
@@ -39,7 +40,7 @@ struct MatrixSource {
   const void* matrix = nullptr;
 };
 
-/// All of B in panels of `width` columns (panels.h).
+/// All of B, prepacked in panels of `width` columns (panels.h). Absent if `data` is null.
 template <class Acc>
 struct Panels {
   const Acc* data = nullptr;
@@ -51,11 +52,11 @@ struct Panels {
 ///            s < batch, i < m, p < k, j < n
 ///   T         float, F16, BF16, double, int8_t to int64_t, uint8_t
 ///   c         must not overlap an operand, except that `residual` may be c itself
-///   addend    strides may be 0 (a bias row has row_stride 0); without data the term is absent, and
-///             `beta` of zero leaves it unread, so that its NaNs do not spread
-///   act       floating types only
-///   residual  absent without data
-/// Sizes >= 0; with k = 0 the other terms remain. Returns false, before anything is written, if
+///   addend    strides may be 0 (a bias row has row_stride 0). The term is absent if `data` is
+///             null. If `beta` is 0, addend is not read, so that its NaNs do not spread
+///   act       for floating types only
+///   residual  the term is absent if `data` is null
+/// Sizes >= 0; with k = 0 the sum is 0. run() returns false, before anything is written, if
 /// scratch memory is refused or m * n * k overflows an int64. Sums are of type Accumulator<T> and
 /// are rounded to T once, at the end; their order depends on sizes and strides only, not on the
 /// threads.
@@ -71,9 +72,10 @@ struct Gemm {
   Activation act = {};
   Matrix<const T> residual = {};
   bool act_last = false;
-  /// Used instead of `a` or `b` where set.
+  /// Used instead of `a` or `b` if `produce` is set.
   MatrixSource<Acc> a_source = {}, b_source = {};
-  /// The same as `b`, and read instead of it where it can be: the result is the same to the bit.
+  /// The prepacked panels of `b`, or none. They are read instead of `b` wherever the product can
+  /// read panels; the results are equal to the bit.
   Panels<Acc> b_panels = {};
   int64_t batch = 1;
   int64_t a_batch = 0, b_batch = 0, c_batch = 0, addend_batch = 0, residual_batch = 0;

@@ -1,16 +1,19 @@
-// Tiles where registers hold matrices (x86's AMX); part of int8_kernels-inl.h. A register has up to 16
-// rows of 64 bytes: rows of A; 16 quads of 16 columns of a panel, as they lie in it; or the sums of 16
-// rows and 16 columns. An instruction multiplies two of them, in as many cycles as A has rows; a load
-// takes half as long. So two registers of rows of A meet two of a panel, where segments fill them.
+// Tiles for the tile registers of x86's AMX; part of int8_kernels-inl.h. A tile register
+// ("register" below) has up to 16 rows of 64 bytes. It holds rows of A, or 16 quads of 16 columns
+// of a panel, as they lie in the panel, or the sums of 16 rows and 16 columns. An instruction
+// multiplies two registers in as many cycles as A has rows; a load takes half as long. So two
+// registers of rows of A are multiplied by two registers of a panel, where segments fill whole
+// registers.
 
 static_assert(kColumns == 32 && kLanes == 16 && kRows == 32);
 constexpr int kMatrixRows = 16;
 constexpr int64_t kMatrixQuads = 16, kMatrixBytes = 4 * kMatrixQuads;  // of k in a register
 constexpr int64_t kPanelQuadBytes = kColumns * 4;
 
-/// What the registers hold, in the form that the processor reads: sums in 0 to 3, rows of A in 4, and 5
-/// if they are more than 16, quads of a panel in 6 and 7. Where a segment does not fill whole registers,
-/// 5 and 7 hold what is left of it, and there are up to 16 rows.
+/// The configuration of the registers, laid out as the processor reads it. Registers 0 to 3 hold
+/// sums, 4 rows of A, 5 the rows of A beyond the 16th, and 6 and 7 quads of a panel. Where a
+/// segment does not fill whole registers, 5 and 7 hold the rest of the segment instead, and A has
+/// up to 16 rows.
 struct alignas(64) MatrixShapes {
   uint8_t palette = 1, first_row = 0;
   uint8_t reserved[14] = {};
@@ -19,7 +22,7 @@ struct alignas(64) MatrixShapes {
 
   MatrixShapes(int64_t n_rows, int64_t rest) {
     const auto first = static_cast<uint8_t>(n_rows < kMatrixRows ? n_rows : kMatrixRows);
-    // No register is without a shape.
+    // Every register must have a shape, used or not.
     const auto second = static_cast<uint8_t>(n_rows > kMatrixRows ? n_rows - kMatrixRows : 1);
     rows[0] = rows[1] = rows[4] = first;
     rows[2] = rows[3] = rows[5] = second;
@@ -35,25 +38,25 @@ void ReleaseMatrices() {
   _tile_release();
 }
 
-/// Shapes registers for rows and segments of so many quads.
+/// Configures the registers for `rows` rows and segments of `quads` quads, unless they are already.
 HWY_INLINE void ShapeMatrices(MatrixRegisters& registers, int64_t rows, int64_t quads) {
   const int64_t rest = quads % kMatrixQuads;
   if (registers.rows == rows && registers.rest == rest) return;
   const MatrixShapes shapes(rows, rest);
-  asm volatile("" : : "r"(&shapes) : "memory");  // GCC believes that 8 bytes of it are read
+  asm volatile("" : : "r"(&shapes) : "memory");  // GCC assumes that only 8 bytes of it are read
   _tile_loadconfig(&shapes);
   registers.rows = rows;
   registers.rest = rest;
   registers.release = ReleaseMatrices;
 }
 
-/// Rows of one tile that are multiplied at once, by segments of so many quads.
+/// How many of a tile's rows can be multiplied at once by segments of `quads` quads.
 HWY_INLINE int64_t RowsAtOnce(int64_t rows, int64_t quads) {
   return quads % kMatrixQuads == 0 || rows < kMatrixRows ? rows : kMatrixRows;
 }
 
-/// What rows meet beside the first 16 columns of a quad: nothing, the other columns, or the low bytes of
-/// the same columns, which are unsigned.
+/// What rows of A are multiplied by besides the first 16 columns of a quad: nothing, the other 16
+/// columns, or the unsigned low bytes of the same columns.
 enum class Second { None, Columns, LowBytes };
 
 #define ET_MULTIPLY_SECOND(sums, of_a, of_b)         \
@@ -63,8 +66,9 @@ enum class Second { None, Columns, LowBytes };
     _tile_dpbssd(sums, of_a, of_b);                  \
   }
 
-/// Adds the products of a segment of rows and one of a panel to registers 0 (the first columns) and 1
-/// (the second), of the 17th row and those behind it to 2 and 3. `b` is behind the segment afterwards.
+/// Adds the products of a segment of rows and a segment of a panel to registers 0 (first columns)
+/// and 1 (second), and those of rows from the 17th on to registers 2 and 3. Afterwards `b` points
+/// behind the segment.
 template <Second kSecond>
 HWY_INLINE void AddMatrices(const int8_t* a, int64_t lda, int64_t rows, int64_t quads,
                             const uint8_t*& b) {
@@ -99,7 +103,8 @@ HWY_INLINE void ClearSums() {
   _tile_zero(2);
   _tile_zero(3);
 }
-/// Stores rows of sums, `step` apart, of what came first and second.
+/// Stores `rows` rows of sums, `step` elements apart: the first columns to `first`, the second (see
+/// Second) to `second`.
 HWY_INLINE void StoreSums(int64_t rows, int64_t step, int32_t* first, int32_t* second) {
   const int64_t bytes = step * 4;
   _tile_stored(0, first, bytes);
@@ -109,7 +114,7 @@ HWY_INLINE void StoreSums(int64_t rows, int64_t step, int32_t* first, int32_t* s
   _tile_stored(3, second + kMatrixRows * step, bytes);
 }
 
-/// The sums of the rows of a tile times its panel.
+/// Computes the sums of `rows` rows of a tile times its panel.
 void MultiplyMatrices(const Tile& t, int64_t rows, int32_t* sums) {
   const int64_t at_once = RowsAtOnce(rows, t.quads);
   for (int64_t i = 0, n; i < rows; i += n) {
@@ -127,7 +132,7 @@ void MultiplyMatrices(const Tile& t, int64_t rows, int32_t* sums) {
 
 // ---- groups whose sums are scaled one by one ----
 
-/// all[i] += the sums of row i of a group, scaled.
+/// all[i] += sums of row i of a group * scales.
 template <int R>
 HWY_INLINE void AddScaled(const int32_t* sums, const float* scales, VF (&all)[R][1]) {
   const VF scale = hn::LoadU(Floats(), scales);
@@ -137,8 +142,8 @@ HWY_INLINE void AddScaled(const int32_t* sums, const float* scales, VF (&all)[R]
   KeepAll(all);
 }
 
-/// The sums of rows [i0, i0 + R) and of vector v of the columns. Registers of matrices are read through
-/// memory: a group is scaled while the next one is multiplied.
+/// Computes the scaled sums of rows [i0, i0 + R) and of vector v of the columns. Tile registers can
+/// be read only through memory, so a group is scaled while the next one is multiplied.
 template <int R>
 HWY_INLINE void MultiplyGroups(const Tile& t, int i0, int v) {
   alignas(64) int32_t sums[2][R * kLanes];
@@ -166,14 +171,16 @@ HWY_INLINE void MultiplyGroups(const Tile& t, int i0, int v) {
 
 // ---- groups as fixed-point numbers ----
 
-// A weight of a group is 4 bits times a scale of 8: where the exponents of a column's scales are at
-// most kMostShift apart, all its weights are 16-bit integers times one unit. Sums of their high and
-// low bytes are exact, and read from registers once, not for each group.
-constexpr int kScaleBits = 7, kMostShift = 4;  // of a mantissa behind the point
+// A weight in a group is a 4-bit number times a scale with a mantissa of 8 bits. If the exponents
+// of a column's scales are at most kMostShift apart, all its weights are 16-bit integers times one
+// unit. The sums of products with their high and low bytes are exact, and are read from registers
+// once rather than for each group.
+constexpr int kScaleBits = 7, kMostShift = 4;  // kScaleBits: fraction bits of a scale's mantissa
 constexpr int kLeastExponent = 32;             // so that the unit is a normal number
 
-/// Makes of scales[group, column] the integers to multiply weights by, each twice in 32 bits, and
-/// stores units[column]; or stores 0 as the first unit if a column cannot be had so.
+/// Replaces scales[group, column] by the integers that weights are multiplied by, each twice in 32
+/// bits, and stores units[column]. If the scales of some column are too far apart, stores units[0]
+/// = 0 and leaves the scales.
 void FixScales(float* scales, int64_t groups, float* units) {
   const Ints d;
   const auto exponent = [d](V bits) ET_INT8_ATTR {
@@ -193,7 +200,7 @@ void FixScales(float* scales, int64_t groups, float* units) {
     const auto near = hn::Lt(hn::Sub(most[v], least), hn::Set(d, kMostShift + 1));
     const auto normal =
         hn::And(hn::Gt(most[v], hn::Set(d, kLeastExponent - 1)), hn::Lt(most[v], hn::Set(d, 0xFF)));
-    const auto none = hn::Eq(least, hn::Set(d, 0xFF));  // all zeros, unless one is no number
+    const auto none = hn::Eq(least, hn::Set(d, 0xFF));  // all zeros, unless one is NaN or infinite
     const auto good = hn::Or(hn::And(near, normal), hn::And(none, hn::Eq(most[v], hn::Zero(d))));
     if (!hn::AllTrue(d, good)) {
       units[0] = 0;
@@ -218,7 +225,8 @@ void FixScales(float* scales, int64_t groups, float* units) {
   }
 }
 
-/// Bytes of half of the columns, with those behind them that PackFixed() may overwrite.
+/// The bytes of one half of a panel's columns, including those behind it that PackFixed() may
+/// overwrite.
 HWY_INLINE int64_t FixedHalf(int64_t quads) {
   return (quads + 7) / 8 * 8 * kPanelQuadBytes;
 }
@@ -250,7 +258,7 @@ void PackFixed(const uint8_t* b, int64_t ldb, int64_t bytes, int64_t n, int64_t 
   });
 }
 
-/// The sums of the rows of a tile times a panel of fixed-point numbers, scaled.
+/// Computes the scaled sums of `rows` rows of a tile times a panel of fixed-point numbers.
 void MultiplyFixed(const Tile& t, int64_t rows) {
   const Floats d;
   alignas(64) int32_t high[kRows * kLanes], low[kRows * kLanes];

@@ -1,7 +1,8 @@
-/// Internal: int8 products of many rows, as the driver multiplies them (driver.h).
+/// Internal: the Product of the driver (driver.h) for int8 products of many rows.
 ///
-/// Rows of A come in lines of `line_rows` rows at one stride; a tile is of one line. The sum of a
-/// row stays in registers: there are no K-slices.
+/// Rows of A come in lines, such as the rows of an image. The `line_rows` rows of a line are at
+/// equal distances, and all rows of a tile are of one line. There are no K-slices: each sum is
+/// finished in one pass over k.
 #pragma once
 
 #include <executorch/cpu/gemm/driver.h>
@@ -16,7 +17,7 @@ namespace executorch::cpu::int8 {
 using gemm::ceil_div;
 using gemm::round_up;
 
-/// A row of A: n segments of `bytes` each, segment i at offsets[i].
+/// The segments of a row of A: n pieces of `bytes` bytes each, piece i at offsets[i] from the row.
 struct Segments {
   const int64_t* offsets;
   int64_t n, bytes;
@@ -24,7 +25,7 @@ struct Segments {
   int64_t quads() const { return ceil_div(bytes, 4); }
 };
 
-/// Which microkernels a set of weights needs.
+/// The microkernels that the weights of a product need.
 struct Kind {
   explicit Kind(const Int8Weights& w, int64_t k)
       : form(w.group_scales != nullptr ? kGroups
@@ -33,8 +34,8 @@ struct Kind {
         groups(w.group_scales != nullptr ? ceil_div(k, w.group_size) : 0),
         may_be_fixed(groups > 0 && kernels().fix_scales != nullptr && k <= kMostFixed) {}
 
-  /// Rows of a tile, at most. High tiles pay where a panel comes from L2; if it can stay in L1 beside
-  /// lower ones, it should.
+  /// The most rows of a tile. High tiles pay off where panels come from L2. If a panel fits L1
+  /// beside the rows of a lower tile, tiles are that low.
   int64_t tile_rows(const Segments& s) const {
     const Row& row = kernels().rows[form];
     const Size panel = Size(s.n) * s.quads() * row.columns * (may_be_fixed ? 8 : 4);
@@ -47,16 +48,17 @@ struct Kind {
   bool may_be_fixed;  // a panel has memory for two planes
 
  private:
-  // Terms of a sum of products of signed and unsigned bytes that 32 bits hold.
+  // The most products of a signed and an unsigned byte whose sum fits 32 bits.
   static constexpr int64_t kMostFixed = 65'000;
 };
 
-/// Bytes of a packed panel, with those behind it that pack_columns() may overwrite.
+/// The size in bytes of a packed panel, including the bytes behind it that pack_columns() may
+/// overwrite.
 inline Size panel_bytes(const Kernels& kernels, const Segments& s) {
   return (Size(s.n) * s.quads() + kernels.vector_bytes) * int64_t{kernels.rows[kBytes].columns} * 4;
 }
 
-/// Packs columns [j0, j0 + n) of the weights.
+/// Packs columns [j0, j0 + n) of the weights (rows of `w`) as one panel.
 inline void pack_panel(const Row& row, const Int8Weights& w, const Segments& s, int64_t j0,
                        int64_t n, uint8_t* to) {
   const int64_t bytes = w.nibbles ? ceil_div(s.bytes, 2) : s.bytes;
@@ -71,14 +73,14 @@ inline ByteResults byte_results(const Int8Gemm& g, const ByteFormat& format,
   return {format, &columns, static_cast<uint8_t*>(g.c) + i0 * g.ldc + j0, g.ldc, n};
 }
 
-/// Weights packed ahead of time: panels as pack_panel() writes them, one after the other, and where
-/// results are bytes, the ByteColumns of each panel.
+/// Prepacked weights: panels as pack_panel() writes them, one after the other, and if results are
+/// bytes, the ByteColumns of each panel. Null pointers if weights are not prepacked.
 struct Packed {
   const uint8_t* panels = nullptr;
   const ByteColumns* columns = nullptr;
 };
 
-/// Lines of A. `first` is the index of the first one among all.
+/// Some lines of A. `first` is the index of their first line among all lines of A.
 struct Lines {
   const int8_t* a;
   int64_t line_stride, row_stride;  // bytes
@@ -86,22 +88,23 @@ struct Lines {
 };
 
 /// A Source of rows of A has
-///   images, image_lines    how many there are; a block is of lines of one image
-///   line_rows              rows of a line; the last line of all may have fewer
-///   least_lines, most_lines   of a block
-///   segments               of a row
+///   images, image_lines    the number of images, and of lines in each; a block is in one image
+///   line_rows              rows of a line; the very last line may have fewer
+///   least_lines, most_lines   the least and the most lines of a block
+///   segments               the Segments of a row
 ///   prepared               whether rows are prepared for tiles (Operand::prepare_tile)
-///   panels_first           each panel of a block meets all its tiles, which then stay in L2; else
-///                          each tile, which is a line, meets all panels
+///   panels_first           whether each panel is multiplied by all tiles of a block before the
+///                          next panel; the rows then stay in L2. Otherwise a line is a tile, and
+///                          each tile is multiplied by all panels
 ///   bytes(n)               the memory that lines() and tile() need for a block of n lines
-///   lines(image, first, n, to)   the Lines of a block, copied to `to` where panels come first,
-///                          unless they can be read in place
-///   tile(a, lda, n, to)    the n rows of a tile as microkernels read them, copied to `to` where
-///                          tiles come first (then lda changes)
+///   lines(image, first, n, to)   returns the Lines of a block. If panels_first, they are copied to
+///                          `to`, unless they can be read in place
+///   tile(a, lda, n, to)    returns the n rows of a tile as microkernels read them. Unless
+///                          panels_first, they may be copied to `to`; lda then changes
 template <class Source>
 class Blocks {
  public:
-  /// Weights that are not packed ahead have one segment.
+  /// Rows must have a single segment unless weights are prepacked.
   Blocks(const Int8Gemm& gemm, const Source& source, const Packed& packed = {})
       : g_(gemm),
         source_(source),
@@ -130,11 +133,11 @@ class Blocks {
   // ---- what the driver asks for ----
 
   struct Rows {
-    int64_t image = -1, line = -1;  // with which the block of `lines` begins
+    int64_t image = -1, line = -1;  // the image and the first line of the block in `lines`
     Lines lines = {};
     Tile tile = {};
     MatrixRegisters registers;
-    int64_t first = 0, height = 0;  // of the tile
+    int64_t first = 0, height = 0;  // the tile's first row and number of rows
   };
 
   const gemm::Division& division() const { return division_; }
@@ -172,7 +175,7 @@ class Blocks {
     return t.ni;
   }
 
-  /// Where tiles come first, each is a line.
+  /// Prepares a tile, which is a whole line. Not called if panels_first().
   void prepare(const gemm::KSlice&, int64_t tile, int64_t, const gemm::Buffers& buffers,
                Rows& rows) const {
     rows.first = (rows.lines.first + tile) * source_.line_rows;
@@ -201,8 +204,8 @@ class Blocks {
     }
     tile.lda = rows.lines.row_stride;
     const NextPanel next(*this, panel.j0 + row_.columns, t.ni * line_tiles_);
-    // The tiles of a line have nearly equal heights: a low one has too few sums to hide the latency
-    // of its multiply-adds.
+    // The tiles of a line have nearly equal heights, because a low tile has too few sums to hide
+    // the latency of its multiply-adds.
     for (int64_t line = 0; line < t.ni; ++line) {
       const int64_t first = (rows.lines.first + line) * source_.line_rows;
       const int64_t n = std::min(source_.line_rows, g_.m - first);
@@ -217,7 +220,8 @@ class Blocks {
     }
   }
 
-  /// A unit is kPiece bytes of the rows of B in a panel.
+  /// The number of units that packing takes. A unit is kPiece bytes of each row of B in a panel.
+  /// There are none if B is prepacked.
   int64_t units(const gemm::KSlice& t) const {
     return is_packed() ? 0 : ceil_div(t.nj, row_.columns) * pieces_;
   }
@@ -251,10 +255,12 @@ class Blocks {
   }
 
  private:
-  // Multiply-adds from which on another thread pays; whole vectors of every set.
+  // kGrainWork: multiply-adds that are worth another thread. kPiece: bytes, a multiple of the
+  // vector size of every instruction set.
   static constexpr int64_t kGrainWork = 1 << 18, kPiece = 64;
 
-  /// Columns [j, j + n) of B from byte `from` of a row on.
+  /// The bytes that a unit packs: those from byte `from` on of columns [j, j + n), which are rows
+  /// of the weights.
   struct Unit {
     Unit(const Blocks& b, const gemm::KSlice& t, int64_t unit) {
       const int64_t first = unit / b.pieces_ * b.row_.columns;
@@ -273,20 +279,22 @@ class Blocks {
     d.most_workers = std::max<int64_t>(g_.m * g_.n * std::max<int64_t>(g_.k, 1) / kGrainWork, 1);
     const int64_t blocks = gemm::Division::even_blocks();
     if (panels_first()) {
-      // A thread keeps to its rows, which are copied once, and writes to lines of its own.
+      // Rows are divided first, so that a thread copies its rows once and writes to cache lines
+      // that no other thread writes to.
       d.divide_rows(1, source_.least_lines, gemm::Division::n_threads(), source_.most_lines);
       d.divide_columns(ceil_div(ceil_div(d.n, d.unit), ceil_div(blocks, d.n_blocks())),
                        d.n_row_blocks);
     } else {
-      // The panels of a block and those packed ahead take half of the L2 cache.
+      // The panels of a block and those packed ahead together take half of the L2 cache.
       d.divide_columns(machine().l2 / 4 / (column_bytes_ * d.unit),
                        d.most_row_blocks(source_.least_lines));
     }
     d.divide_rows(1, source_.least_lines, blocks, source_.most_lines);
   }
 
-  /// What the panel at column j0, which this thread probably multiplies by next, is packed from, or the
-  /// panel itself: each of so many tiles prefetches its share, but not so much that its loads wait.
+  /// Prefetches the panel at column j0, which this thread probably multiplies by next, or the
+  /// weights that it is packed from. Each of `tiles` tiles prefetches an equal share, but no more
+  /// than what its own loads need not wait for.
   struct NextPanel {
     NextPanel(const Blocks& b, int64_t j0, int64_t tiles) {
       const int64_t n = std::min<int64_t>(b.row_.columns, b.g_.n - j0);
@@ -305,7 +313,7 @@ class Blocks {
     int64_t bytes = 0, share = 0;
   };
 
-  /// The panel that a tile is multiplied by, and what is known of its columns.
+  /// The panel that a tile is multiplied by, and the scales and sums of its columns.
   struct Panel {
     Panel(const Blocks& b, const gemm::KSlice& t, int64_t j, const gemm::Buffers& buffers,
           const uint8_t* packed, Tile& tile)
@@ -333,7 +341,8 @@ class Blocks {
                  panel.j0, panel.n, static_cast<const int32_t*>(tile.sums), row_.columns});
   }
 
-  /// Packs bytes [from, from + bytes) of columns [j, j + n) of B; the scales before.
+  /// Packs bytes [from, from + bytes) of columns [j, j + n) of B. pack_scales() must have been
+  /// called for the panel before.
   void pack_columns(int64_t j, int64_t n, int64_t from, int64_t bytes, uint8_t* panel) const {
     const uint8_t* const b = g_.b.data + j * g_.b.row_bytes + from;
     const auto* const scales = reinterpret_cast<const float*>(panel + panel_bytes_);
@@ -351,7 +360,7 @@ class Blocks {
     kernels_.pack_scales(g_.b.group_scales + j * kind_.groups, kind_.groups, n, scales);
     if (kind_.may_be_fixed) kernels_.fix_scales(scales, kind_.groups, units(scales));
   }
-  /// They lie behind the scales of a panel.
+  /// The units of fixed-point weights, which lie behind the scales of a panel.
   template <class Float>
   Float* units(Float* scales) const {
     return scales + round_up(kind_.groups, 2) * row_.columns;
@@ -369,10 +378,10 @@ class Blocks {
   const Packed packed_;
   const ByteFormat format_;
   const int offset_;
-  const int64_t stored_bytes_, pieces_;          // of a row of B
-  const int64_t line_tiles_, low_, high_tiles_;  // of a line: so many are one row higher than low_
+  const int64_t stored_bytes_, pieces_;          // of a row of B: its bytes, and units to pack it
+  const int64_t line_tiles_, low_, high_tiles_;  // tiles of a line have low_ rows, some low_ + 1
   const int64_t panel_bytes_;
-  /// Memory of a column: in a panel with the scales behind it, and for what is known of columns.
+  /// Bytes of memory per column: of a panel with its scales, and of ByteColumns or Columns.
   const int64_t column_bytes_, facts_bytes_;
   const int64_t sums_bytes_;
   gemm::Division division_;

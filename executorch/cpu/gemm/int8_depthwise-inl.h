@@ -1,6 +1,8 @@
-// Sums over the taps of each channel by itself; part of int8_kernels-inl.h.
+// Depthwise convolutions: sums over the taps of each channel separately; part of
+// int8_kernels-inl.h.
 
-/// The bytes of four rows to quads: a block's first quads in x[0], its next ones in x[1], ...
+/// Interleaves the bytes of four rows to quads: the first quads of each 16-byte block are then in
+/// x[0], the next ones in x[1], and so on.
 HWY_INLINE void Interleave(VB (&x)[4]) {
   const Words d;
   const auto pairs = [d](VB a, VB b, bool upper) ET_INT8_ATTR {
@@ -37,7 +39,7 @@ void InterleaveRows(const FourRows& rows, uint8_t* to, int64_t to_step, int64_t 
   }
 }
 
-/// R places, for which weights are read once.
+/// Computes R output pixels from i0 on. Each weight is loaded once for all of them.
 template <int R>
 HWY_INLINE void DepthwisePlaces(const DepthwiseTile& t, const ByteMaker& make, int64_t i0) {
   V sums[R][4];
@@ -80,7 +82,7 @@ HWY_INLINE void DepthwisePlaces(const DepthwiseTile& t, const ByteMaker& make, i
 }
 
 void Depthwise(const DepthwiseTile& t) {
-  constexpr int kPlaces = ET_VECTOR_REGISTERS == 32 ? 4 : 2;  // whose sums stay in registers
+  constexpr int kPlaces = ET_VECTOR_REGISTERS == 32 ? 4 : 2;  // pixels whose sums fit registers
   const ByteMaker make(t.format);
   int64_t i = 0;
   for (; i + kPlaces <= t.n; i += kPlaces) DepthwisePlaces<kPlaces>(t, make, i);

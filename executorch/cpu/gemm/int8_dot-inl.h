@@ -1,14 +1,14 @@
-// What sets of int8 kernels differ by: the shape of a tile, the multiply-add of quads, and what takes
-// its place; part of int8_kernels-inl.h. Intrinsics stand for instructions that Highway 1.0.3 has no
-// op for: it corrects what x86 converts, brings into order what x86 packs, and has no products of
-// bytes.
+// The parts of int8_kernels-inl.h that differ between instruction sets: the shape of a tile, and
+// the multiply-add of quads or its substitute. Intrinsics are used where Highway 1.0.3 has no
+// equivalent: its float-to-int conversion corrects overflow, its packing restores the order of
+// lanes, and it has no products of bytes.
 
-// Whose registers vectors are in.
+// The architecture whose registers the vectors use.
 #undef ET_INT8_X86
 #define ET_INT8_X86 (HWY_ARCH_X86 && HWY_TARGET < HWY_EMU128)
 #undef ET_INT8_ARM
 #define ET_INT8_ARM (HWY_ARCH_ARM_A64 && HWY_TARGET == HWY_NEON)
-// Which instructions multiply blocks.
+// Which kind of instruction multiplies blocks, if any.
 #undef ET_INT8_AMX
 #define ET_INT8_AMX (ET_INT8_BLOCKS && ET_INT8_X86)
 #undef ET_INT8_OCTS
@@ -26,21 +26,22 @@
 #define ET_X86(op) _mm_##op
 #endif
 
-// 32 vector registers hold 12 x 2 or 6 x 4 sums, 16 hold 6 x 2; a register of matrices has 16 rows, and
-// two of them share the loads of a panel.
+// The rows of a tile. 32 vector registers hold 12 x 2 or 6 x 4 vectors of sums, 16 hold 6 x 2. An
+// AMX tile register has 16 rows, and two of them share the loads of a panel.
 constexpr int kRows = ET_INT8_AMX ? 32 : kLanes == 16 ? 12 : (ET_INT8_X86 || ET_INT8_ARM ? 6 : 4);
 constexpr int kRowsInL1 = ET_INT8_AMX ? 16 : kRows;
-/// Rows for which dots are faster than tiles: packing takes the time there, which dots do without.
+/// The most rows for which dots are faster than tiles, because dots need no packing.
 constexpr int kFewRows = ET_INT8_AMX ? 12 : 8;
 static_assert(kFewRows <= kMostFewRows);
 constexpr int kVectors = ET_INT8_ARM ? 4 : 2, kColumns = kVectors * kLanes;
-/// Rows whose sums of a group and scaled sums stay in registers.
+/// The most rows whose sums of a group and whose scaled sums stay in registers together.
 constexpr int kGroupRows = kRows / 2;
-/// What A is shifted by where its bytes, or those that nibbles meet, are unsigned.
+/// What is added to the elements of A to make them unsigned: in products with nibbles, and in
+/// products with bytes.
 constexpr int kNibbleOffset = ET_INT8_X86 ? 128 : 0,
               kByteOffset = ET_INT8_PAIRS ? 0 : kNibbleOffset;
 
-/// Holds a sum in its register: GCC copies what loops end with.
+/// Keeps a sum in its register. Otherwise GCC copies registers at the end of loops.
 template <class Vec>
 HWY_INLINE void Keep([[maybe_unused]] Vec& x) {
 #if ET_INT8_X86 && HWY_COMPILER_GCC
@@ -50,8 +51,8 @@ HWY_INLINE void Keep([[maybe_unused]] Vec& x) {
 #endif
 }
 
-/// The nearest integers, of two the even one; of numbers that 16 bits do not hold such that lie
-/// outside of 8 bits on the same side; of a NaN the least.
+/// Rounds to the nearest integer, ties to even. A number too large for 16 bits becomes one beyond
+/// the range of 8 bits on the same side. A NaN becomes a number below it.
 HWY_INLINE V Rounded(VF x) {
 #if ET_INT8_X86
   return V{ET_X86(cvtps_epi32)(hn::Min(hn::Set(Floats(), 16384.0f), x).raw)};
@@ -61,8 +62,8 @@ HWY_INLINE V Rounded(VF x) {
 #endif
 }
 
-/// Numbers of 16 bits held within 8: two vectors become one, block of 16 bytes by block, first those
-/// of a.
+/// Saturates 16-bit numbers to 8 bits. Two vectors become one; in each 16-byte block on x86, and in
+/// the whole vector elsewhere, the numbers of a come first.
 HWY_INLINE VB PackWords(VW a, VW b) {
 #if ET_INT8_X86
   return VB{ET_X86(packs_epi16)(a.raw, b.raw)};
@@ -75,7 +76,7 @@ HWY_INLINE VB PackWords(VW a, VW b) {
 /// sum += the two products of 16-bit numbers in each lane.
 HWY_INLINE V AddPairs(V sum, VW a, VW b) {
   const Ints d;
-#if ET_INT8_X86 || HWY_ARCH_WASM  // elsewhere it adds numbers that are no neighbours
+#if ET_INT8_X86 || HWY_ARCH_WASM  // on other targets it adds products that are not neighbours
   V none = hn::Zero(d);
   return hn::ReorderWidenMulAccumulate(d, a, b, sum, none);
 #else

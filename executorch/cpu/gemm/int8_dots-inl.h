@@ -1,4 +1,5 @@
-// Few rows times rows of B where they lie; part of int8_kernels-inl.h.
+// Products of few rows of A with rows of B, which are read where they lie; part of
+// int8_kernels-inl.h.
 
 constexpr int64_t kDotRowBytes = kVectorBytes * static_cast<int64_t>(sizeof(DotElement));
 
@@ -9,8 +10,8 @@ void PrepareDotBytes(const int8_t* a, uint8_t flip, int64_t k, uint8_t* to) {
   for (int64_t p = k; p < padded; ++p) elements[p] = 0;
 }
 
-/// Units of nibbles, which groups consist of: those of a vector, those of a block, and the lanes of
-/// a block's sums that each has.
+/// Groups of nibbles consist of units of kUnit elements. kVectorUnits: units in a vector;
+/// kBlockUnits: units in a block; kUnitLanes: the lanes of a block's sums that belong to a unit.
 constexpr int kVectorUnits = static_cast<int>(2 * kVectorBytes / kUnit);
 constexpr int kBlockUnits = kDotBlock * kVectorUnits, kUnitLanes = kLanes / kBlockUnits;
 constexpr int unit_of_lane(int lane) {
@@ -20,11 +21,12 @@ constexpr int unit_of_lane(int lane) {
 constexpr int64_t kBlockElements = kBlockUnits * kUnit;
 constexpr int64_t kBlockBytes = (2 * kDotBlock + 1) * kVectorBytes;
 
-/// Blocks: for each vector of B one of even elements and one of odd ones; and the sums to begin with,
-/// for nibbles are 8 more than what they mean, so that sums have 8 times the sum of A too much.
+/// Prepares a row of A in blocks. For each vector of B, a block has a vector of the even elements
+/// and one of the odd ones. Then follow the initial values of the sums: stored nibbles are 8 larger
+/// than the weights, so products with them are too large by 8 times the sum of A's elements.
 void PrepareDotNibbles(const int8_t* a, uint8_t flip, int64_t k, uint8_t* to) {
   for (int64_t p = 0; p < k; p += kBlockElements, to += kBlockBytes) {
-    // Signed, zeros behind the last one.
+    // The elements of the block, signed, with zeros behind the last one.
     int8_t x[kBlockElements];
     const int64_t n = k - p < kBlockElements ? k - p : kBlockElements;
     if (n < kBlockElements) std::memset(x, 0, sizeof(x));
@@ -47,14 +49,15 @@ void PrepareDotNibbles(const int8_t* a, uint8_t flip, int64_t k, uint8_t* to) {
   }
 }
 
-/// Least bytes of B between the ones in use and the ones that are prefetched into L2. Bytes are used
-/// so fast that the hardware's own prefetcher keeps up: farther away it has asked for other lines
-/// meanwhile. Groups take several times as long.
+/// Least bytes of B between the ones in use and the ones that are prefetched into L2. Bytes are
+/// used so fast that the hardware's own prefetcher keeps up: farther away it has asked for other
+/// lines meanwhile. Groups take several times as long.
 constexpr int64_t kAhead = 4096, kGroupsAhead = 8192;
 
 constexpr int64_t kScalesOfALine = 32;
 
-/// kCount scales, each of as many units of a block, in the lanes of these units' sums.
+/// Loads kCount scales, which divide the units of a block among them, to the lanes of those units'
+/// sums.
 template <int kCount>
 HWY_INLINE VF BlockScales(const BF16* scales) {
   constexpr size_t kSize = sizeof(BF16) * kCount;
@@ -63,7 +66,8 @@ HWY_INLINE VF BlockScales(const BF16* scales) {
   if constexpr (kSize == 2) {
     return hn::BitCast(Floats(), hn::Set(words, uint32_t{scales->bits} << 16));
   } else {
-    // Their bits, repeated in each block of 16 bytes. Then they become the upper ones of their lanes.
+    // The bits of the scales, repeated in each 16-byte block. The lookup below moves them to the
+    // upper halves of their lanes.
     VB bits;
     if constexpr (kSize == 16) {
       bits = hn::LoadDup128(Bytes(), reinterpret_cast<const int8_t*>(scales));
@@ -82,14 +86,15 @@ HWY_INLINE VF BlockScales(const BF16* scales) {
   }
 }
 
-/// The group that a column's next unit belongs to, where groups may begin and end within blocks.
+/// Tracks the group that the next unit of a column belongs to, where groups may begin and end
+/// within blocks.
 class GroupPlace {
  public:
   explicit GroupPlace(const Dots& t) : t_(t), group_(0), left_(t.group_units) {}
   GroupPlace(const Dots& t, int64_t unit)
       : t_(t), group_(unit / t.group_units), left_((group_ + 1) * t.group_units - unit) {}
 
-  /// The scales of the next block of a column, which may end behind the last group.
+  /// The scales of the next block of a column. The block may extend beyond the last group.
   HWY_INLINE VF scales(const BF16* column) const {
     if (left_ >= kBlockUnits) return BlockScales<1>(column + group_);
     BF16 each[kBlockUnits];
@@ -113,21 +118,22 @@ class GroupPlace {
   int64_t group_, left_;  // units
 };
 
-/// What is the same for all columns.
+/// Sizes and prefetch distances, which are the same for all columns.
 struct DotWay {
   int64_t bytes;         // of a row of B
   int64_t ahead;         // bytes of B between those in use and those prefetched
   int64_t scales_ahead;  // scales
 };
 
-/// Vectors of B that are multiplied at once, and bytes of a prepared row that belong to them.
+/// A block: the vectors of B that are multiplied at once, and the bytes of a prepared row of A that
+/// they are multiplied by.
 template <Form kForm>
 constexpr int kDotVectors = kForm == kBytes ? 1 : kDotBlock;
 template <Form kForm>
 constexpr int64_t kDotStep = kForm == kBytes ? kDotRowBytes : kBlockBytes;
 
-/// The place in R rows and C columns that a loop along k has reached. kScales: of the groups that a
-/// block consists of; 0 where it is not a whole number of them.
+/// The position in R rows and C columns that a loop along k has reached. kScales is the number of
+/// groups in a block, or 0 if a block does not consist of whole groups.
 template <Form kForm, int R, int C, int kScales>
 class DotPlace {
  public:
@@ -140,8 +146,8 @@ class DotPlace {
     }
   }
 
-  /// Adds the products of the next kCount blocks, which are whole, to sums[block % kChains], and
-  /// prefetches what lies `ahead` bytes behind them.
+  /// Adds the products of the next kCount whole blocks to sums[block % kChains], and prefetches the
+  /// bytes of B that lie `ahead` bytes behind them.
   template <int kCount, int kChains, class Lanes>
   HWY_INLINE void add(int64_t ahead, Lanes (&sums)[kChains][R][C]) {
 #pragma GCC unroll 4
@@ -174,7 +180,7 @@ class DotPlace {
     }
   }
 
-  /// The same of the last bytes, fewer than a block's.
+  /// Adds the products of the last `bytes` bytes of B, fewer than a block has.
   template <class Lanes>
   HWY_INLINE void add_rest(int64_t bytes, Lanes (&sums)[R][C]) {
     V y[C][kVectorsOfB];
@@ -228,14 +234,15 @@ class DotPlace {
   GroupPlace group_;
 };
 
-/// Sums, by lanes, of R rows and C columns from column j on.
+/// Computes the sums of R rows and C columns from column j on. The lanes of each are not yet added
+/// up.
 template <Form kForm, int R, int C, int kScales, class Lanes>
 HWY_INLINE void SumColumns(const Dots& t, int64_t bytes, int64_t ahead, int64_t j,
                            Lanes (&sums)[R][C]) {
   using Place = DotPlace<kForm, R, C, kScales>;
-  // Blocks in one turn of the loop for one row of A: the fewer instructions there are to a line, the
-  // more lines are asked for while one is awaited. Floats are summed in two chains, for the next sum
-  // waits for the one before.
+  // kPiece: blocks per iteration of the loop. For one row of A there are several: the fewer
+  // instructions a cache line takes, the more lines are requested while one is awaited. Floats are
+  // added up in two chains, because each addition waits for the one before it.
   constexpr int kPiece = R > 1 ? 1 : kForm == kBytes ? 4 : kDotBlock < 4 ? 2 : 1;
   constexpr int kChains = kForm == kGroups ? kPiece : 1;
   Lanes chains[kChains][R][C];
@@ -256,13 +263,14 @@ HWY_INLINE void SumColumns(const Dots& t, int64_t bytes, int64_t ahead, int64_t 
   if (bytes > 0) place.add_rest(bytes, sums);
 }
 
-/// Whether columns are walked one after the other: memory delivers most where addresses follow one
-/// another. More rows read each column so often that multiply-adds count; several columns share what
-/// is loaded of a row, unless a block of one leaves no registers for others.
+/// Whether each column is read to its end before the next one. With one row of A it is, because
+/// memory bandwidth is highest when addresses are read in order. With more rows, multiply-adds are
+/// the bottleneck, and several columns share the loads of A, unless a block of one column leaves no
+/// registers for others.
 template <Form kForm, int R>
 constexpr bool kByColumn = R == 1 || kDotVectors<kForm> > 1;
 
-/// R rows times kDotColumns columns from column j on.
+/// Multiplies R rows by kDotColumns columns from column j on.
 template <Form kForm, int R, int kScales>
 HWY_INLINE void RunColumns(const Dots& t, const DotWay& way, int64_t j) {
   constexpr int C = kDotColumns;

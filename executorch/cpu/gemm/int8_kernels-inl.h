@@ -1,11 +1,13 @@
-// The kernels of one instruction set; int8_kernels.cpp includes them for each set, inside a namespace
-// of its own and without a guard, so that the same text has other instructions at hand:
-//   ET_INT8_DOT    whether there is a multiply-add of quads of bytes
-//   ET_INT8_BLOCKS whether there is one of blocks: two rows by two columns, eight bytes of each (ARM),
-//                  or 16 by 16, 64 bytes of each (x86)
-//   ET_INT8_ATTR   what lambdas need to be compiled for the set
-// Nothing may contract products and sums but MulAdd(): results are equal on every machine, except those
-// of many rows and groups, which AMX rounds less often (int8_amx-inl.h).
+// The int8 kernels of one instruction set. int8_kernels.cpp includes this file, which has no guard,
+// once for each set, inside a namespace of its own. These macros say which instructions the set
+// has:
+//   ET_INT8_DOT    whether one instruction multiplies and adds quads of bytes
+//   ET_INT8_BLOCKS whether one instruction multiplies blocks: two rows by two columns of eight
+//                  bytes each (ARM), or 16 rows by 16 columns of 64 bytes each (x86)
+//   ET_INT8_ATTR   the attribute with which lambdas are compiled for the set
+// No product and sum may be contracted except by MulAdd(), because results must be equal on every
+// machine. The exception is products of many rows with weights in groups, which AMX rounds less
+// often (int8_amx-inl.h).
 
 using Floats = hn::ScalableTag<float>;
 using Ints = hn::Rebind<int32_t, Floats>;
@@ -41,7 +43,7 @@ HWY_INLINE V Repeated(uint8_t byte) {
   return hn::BitCast(Ints(), hn::Set(Bytes(), static_cast<int8_t>(byte)));
 }
 
-/// The low and the high half of each byte.
+/// The low and the high nibble of each byte.
 HWY_INLINE V LowNibbles(V x) {
   return hn::And(x, Repeated(0x0F));
 }
@@ -49,7 +51,7 @@ HWY_INLINE V HighNibbles(V x) {
   return LowNibbles(hn::ShiftRight<4>(x));
 }
 
-/// f(x[i][j]) for all, in registers.
+/// Calls f(x[i][j], i, j) for all i and j in loops that are unrolled, so that x stays in registers.
 template <class Vec, int R, int C, class F>
 HWY_INLINE void ForAll(Vec (&x)[R][C], const F& f) {
 #pragma GCC unroll 16
@@ -92,7 +94,8 @@ HWY_INLINE void FlipRow(const int8_t* a, uint8_t flip, int64_t n, int8_t* to) {
 
 // ---- panels ----
 
-/// The `bytes` of a row from p on, zeros behind.
+/// Loads a vector from byte p of a row of `bytes` bytes on. Bytes behind the row are zero and are
+/// not read.
 HWY_INLINE VB LoadRest(const uint8_t* row, int64_t p, int64_t bytes) {
   if (bytes - p >= kVectorBytes) return LoadBytes(row + p);
   uint8_t rest[kVectorBytes] = {};
@@ -100,8 +103,8 @@ HWY_INLINE VB LoadRest(const uint8_t* row, int64_t p, int64_t bytes) {
   return LoadBytes(rest);
 }
 
-/// Bytes [p, p + 16) of rows 0, 4, 8 ...: where blocks of several rows meet as they are loaded, none
-/// have to change places later.
+/// Loads bytes [p, p + 16) of rows 0, 4, 8 ... as the 16-byte blocks of one vector, so that no
+/// blocks have to be exchanged later.
 template <class D>
 HWY_INLINE hn::Vec<D> LoadBlocks(D d, const uint8_t* const* rows, int64_t p) {
   if constexpr (hn::MaxLanes(D()) == 16) {
@@ -113,7 +116,7 @@ HWY_INLINE hn::Vec<D> LoadBlocks(D d, const uint8_t* const* rows, int64_t p) {
   }
 }
 
-/// Block i of x[j] and block j of x[i] change places, where vectors have four blocks of 16 bytes.
+/// Exchanges block i of x[j] and block j of x[i], for vectors of four 16-byte blocks.
 HWY_INLINE void ExchangeBlocks(V (&x)[4]) {
   const auto pair = [](V a, V b, V& even, V& odd) ET_INT8_ATTR {
     even = hn::OddEvenBlocks(hn::SwapAdjacentBlocks(b), a);
@@ -126,8 +129,8 @@ HWY_INLINE void ExchangeBlocks(V (&x)[4]) {
   pair(c, e, x[2], x[3]);
 }
 
-/// write(d, v, x) for each quad d of kBlocks blocks of 16 bytes from byte p on, of which q is the
-/// first: x has those of kLanes rows.
+/// Calls write(d, v, x) for each quad d of kBlocks 16-byte blocks from byte p on; the first quad
+/// has number q. x holds quad d of kLanes rows.
 template <int kBlocks, class F>
 HWY_INLINE void TransposeQuads(const uint8_t* const* rows, int64_t p, int64_t q, int v,
                                const F& write) {
@@ -156,7 +159,8 @@ HWY_INLINE void TransposeQuads(const uint8_t* const* rows, int64_t p, int64_t q,
   }
 }
 
-/// write(d, v, x) for each quad d of the rows: x has those of the v-th kLanes rows.
+/// Calls write(d, v, x) for each quad d of n rows of `bytes` bytes, which are ldb bytes apart. x
+/// holds quad d of the v-th kLanes rows; the last row is repeated where there are fewer.
 template <class F>
 HWY_INLINE void EachQuad(const uint8_t* b, int64_t ldb, int64_t n, int64_t bytes, const F& write) {
   constexpr int64_t kBlock = 16;
@@ -190,7 +194,7 @@ void PackBytes(const uint8_t* b, int64_t ldb, int64_t bytes, int64_t n, uint8_t*
   });
 }
 
-/// Four nibbles, the low half of each number, as bytes that are 8 less.
+/// Spreads the four nibbles in the low 16 bits of each lane to bytes, and subtracts 8 from each.
 HWY_INLINE V SpreadNibbles(V x) {
   const Ints d;
   x = hn::And(hn::Or(x, hn::ShiftLeft<8>(x)), hn::Set(d, 0x00FF00FF));
@@ -227,8 +231,8 @@ void PackScales(const BF16* from, int64_t groups, int64_t n, float* to) {
 #include <executorch/cpu/gemm/int8_amx-inl.h>
 #endif
 
-/// Rows as their tiles multiply them: unsigned bytes, or where pairs are multiplied by bytes, numbers
-/// of 16 bits.
+/// Converts a row to the elements that tiles multiply: unsigned bytes, or 16-bit numbers where int8
+/// weights are multiplied by pairs.
 template <Form kForm>
 void PrepareTileRow(const int8_t* a, uint8_t flip, int64_t n, uint8_t* to) {
   if constexpr (ET_INT8_PAIRS && kForm == kBytes) {
@@ -238,7 +242,7 @@ void PrepareTileRow(const int8_t* a, uint8_t flip, int64_t n, uint8_t* to) {
   }
 }
 
-/// sums += the rows of a tile times its panel.
+/// sums += products of the rows of a tile with its panel.
 template <Form kForm, int R>
 HWY_INLINE void AddTile(const Tile& t, V (&sums)[R][kVectors]) {
 #if ET_INT8_PAIRS
@@ -291,7 +295,8 @@ void RunByteTile(const Tile& t, const ByteResults& results) {
 #endif
 }
 
-/// Rows [i0, i0 + R) of one segment; each group's sums are scaled.
+/// Multiplies rows [i0, i0 + R) of a tile with one segment, for weights in groups. The sums of each
+/// group are scaled as floats and added up.
 template <int R>
 HWY_INLINE void SumGroups(const Tile& t, int i0) {
   VF all[R][kVectors];
@@ -345,7 +350,7 @@ void RunGroups(const Tile& t) {
 //
 #include <executorch/cpu/gemm/int8_depthwise-inl.h>
 
-// ---- all of them ----
+// ---- the table ----
 
 template <int... kHeightLess1>
 constexpr void FillTiles(Kernels& k, std::integer_sequence<int, kHeightLess1...>) {

@@ -1,5 +1,5 @@
-// The integer rows of the table of microkernels. Of a target of Highway there are more sets than one
-// where some of its machines multiply and add quads of bytes, or blocks.
+// The integer rows of the table of microkernels. One of Highway's targets has several instruction
+// sets here if only some of its machines can multiply and add quads of bytes, or blocks of them.
 #include <executorch/cpu/gemm/division.h>
 #include <executorch/cpu/gemm/kernels.h>
 #include <executorch/cpu/machine.h>
@@ -18,7 +18,7 @@
 #include <executorch/cpu/nn/transpose-inl.h>
 #include <executorch/cpu/storage-inl.h>
 
-// GCC 12 takes the undefined operands inside its own intrinsics for mistakes.
+// GCC 12 warns about the undefined operands inside its own intrinsics.
 #if HWY_COMPILER_GCC
 #pragma GCC diagnostic ignored "-Wuninitialized"
 #if HWY_COMPILER_GCC_ACTUAL
@@ -35,8 +35,8 @@ HWY_BEFORE_NAMESPACE();
 #undef ET_INT8_DOT
 HWY_AFTER_NAMESPACE();
 
-// What a machine has that multiplies and adds quads, beyond Highway's target; and blocks of rows and
-// columns.
+// The compiler's names of the instructions, beyond those of Highway's target, that multiply and add
+// quads (ET_DOT_TARGET), and blocks of rows and columns (ET_BLOCKS_TARGET).
 #undef ET_DOT_TARGET
 #undef ET_BLOCKS_TARGET
 #if HWY_ARCH_X86 && HWY_COMPILER_GCC && HWY_MAX_BYTES == 64
@@ -110,7 +110,7 @@ bool fill<Source::Int8, HWY_TARGET>(Kernels& kernels) {
 
 namespace executorch::cpu::gemm {
 
-/// Whether this machine, which has a target, multiplies and adds quads.
+/// Whether this machine, which supports `target`, can multiply and add quads in one instruction.
 bool has_dot([[maybe_unused]] int64_t target) {
 #if HWY_ARCH_X86 && HWY_COMPILER_GCC
   if (target <= HWY_AVX3) return __builtin_cpu_supports("avx512vnni");
@@ -126,13 +126,14 @@ bool has_dot([[maybe_unused]] int64_t target) {
 #endif
 }
 
-/// Whether it has instructions for blocks, and the system lets this process use them.
+/// Whether this machine has instructions that multiply blocks, and the system lets this process use
+/// them.
 bool has_blocks() {
 #if HWY_ARCH_X86_64 && HWY_COMPILER_GCC && defined(__linux__)
   constexpr unsigned kMatrices = 3u << 24;  // AMX-TILE and AMX-INT8
   unsigned a = 0, b = 0, c = 0, d = 0;
   if (__get_cpuid_count(7, 0, &a, &b, &c, &d) == 0 || (d & kMatrices) != kMatrices) return false;
-  // Linux saves the registers of processes that ask for it (5.16 and later).
+  // Linux (5.16 and later) lets a process use these registers only if it asks for permission.
   constexpr long kRequest = 0x1023, kMatrixData = 18;  // ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA
   return has_dot(HWY_AVX3) && syscall(SYS_arch_prctl, kRequest, kMatrixData) == 0;
 #elif HWY_ARCH_ARM_A64 && defined(__linux__)

@@ -1,16 +1,17 @@
-/// Integer rows of the table of microkernels, and what belongs to them.
+/// The integer rows of the table of microkernels, and the arguments of their functions.
 ///
-/// A dot-product instruction multiplies a quad, four neighbouring bytes along k, and adds the
-/// products to a 32-bit sum; without one, pairs of 16-bit numbers take its place. Three kinds of
-/// microkernel use that:
+/// A dot-product instruction multiplies two quads, each of four neighbouring bytes along k, and
+/// adds the four products to a 32-bit sum. Instruction sets without one multiply pairs of 16-bit
+/// numbers instead. There are three kinds of microkernel:
 ///   tiles      rows of A, unpacked (shifted or widened to 16 bits, see below), times a packed panel
 ///              of B: `columns` columns whose quads are interleaved, so that a vector of sums holds
 ///              one row of the result
 ///   dots       few rows of A times rows of B, both contiguous along k: a vector of k at a time,
 ///              whose lanes are summed at the end
-///   depthwise  a quad holds one channel's bytes of four rows of an image
-/// Where the instruction multiplies unsigned with signed bytes, A is shifted by `offset` and the
-/// sums are too large by `offset` times the sum of B's column; finish() subtracts that.
+///   depthwise  convolutions of one channel per group; a quad holds one channel's bytes of four
+///              rows of an image
+/// Where the instruction multiplies unsigned by signed bytes, `offset` is added to the elements of
+/// A. The sums are then too large by `offset` times the sum of B's column; finish() subtracts that.
 #pragma once
 
 #include <executorch/cpu/gemm/int8.h>
@@ -20,17 +21,18 @@
 
 namespace executorch::cpu::int8 {
 
-constexpr int64_t kUnit = 32;  // elements of k; divides every group
+constexpr int64_t kUnit = 32;  // elements of k; every group size is a multiple of it
 using gemm::kMostRows;
 constexpr int kMostColumns = 32, kDotRows = 4, kDotColumns = 4, kMostFewRows = 12;
-/// Whole panels whose sums are finished at once, at most.
+/// The most columns, in whole panels, whose sums are finished at once.
 constexpr int64_t kFewColumns = 2 * kMostColumns;
 
-/// Registers that hold matrices (AMX), as one thread has them now: rows of A that fill them, and quads
-/// behind a segment's whole registers. A thread that multiplies tiles keeps one of these meanwhile.
+/// The current configuration of one thread's tile registers (AMX): the number of rows of A, and the
+/// number of quads of a segment that are left over from whole registers. A thread keeps one of
+/// these objects while it multiplies tiles.
 struct MatrixRegisters {
   int64_t rows = 0, rest = 0;
-  void (*release)() = nullptr;  // gives them back; null before the first tile
+  void (*release)() = nullptr;  // releases the registers; null until they are configured
 
   MatrixRegisters() = default;
   MatrixRegisters(const MatrixRegisters&) = delete;
@@ -40,9 +42,10 @@ struct MatrixRegisters {
   }
 };
 
-/// `height` rows of A times a panel: sums[i * columns + j], int32, or scaled floats where weights
-/// are quantized in groups. A row consists of segments of 4 * quads bytes; segment s begins
-/// segments[s] bytes after the row does; so many elements if A is `prepared` (Operand).
+/// Multiplies `height` rows of A by a panel and stores sums[i * columns + j]: int32, or scaled
+/// floats if weights are quantized in groups. A row of A consists of segments of 4 * quads
+/// elements; segment s begins segments[s] elements after the row. An element is a byte, unless
+/// `prepared` (Operand::tile_element).
 struct Tile {
   const int8_t* a;
   int64_t lda;
@@ -51,34 +54,36 @@ struct Tile {
   const uint8_t* panel;  // [segment, quad, column, 4]
   const float* scales;   // [group, column]
   const float*
-      units;  // [column] if weights may be fixed-point numbers, and are unless units[0] is 0
+      units;  // [column], of fixed-point weights (Kernels::fix_scales); null or units[0] = 0: none
   int64_t group_quads;
   void* sums;
   bool prepared;
-  MatrixRegisters* registers;  // of the thread; any other set has no use for it
+  MatrixRegisters* registers;  // the thread's; used by kernels for AMX only
 };
 
-/// How rows of A become what microkernels read. For tiles they are shifted by tile_offset, or widened
-/// to 16 bits where pairs are multiplied; for dots they are in the order of the elements in B, padded
-/// with zeros.
+/// How rows of A are converted to the form that microkernels read. For tiles, tile_offset is added
+/// to their elements, or they are widened to 16 bits where pairs are multiplied. For dots, they are
+/// brought into the order that the elements of B have in a vector, and padded with zeros.
 struct Operand {
   int tile_offset;
   int64_t tile_element;  // bytes of a prepared element
-  /// Prepares the first n elements of a row for tiles, with `flip` applied by exclusive or; `to` may
-  /// be `a` where elements stay bytes. Null where tiles take rows as they are. Tiles of bytes do it
-  /// themselves, for each panel, unless it is done before (Tile::prepared); tiles of nibbles do not.
+  /// Prepares the first n elements of a row for tiles, after an exclusive or of each byte with
+  /// `flip`. `to` may be `a` if elements stay bytes. Null if tiles take rows as they are. Tiles of
+  /// bytes prepare rows themselves, again for each panel, unless Tile::prepared says that it is
+  /// done. Tiles of nibbles take prepared rows only.
   void (*prepare_tile)(const int8_t* a, uint8_t flip, int64_t n, uint8_t* to);
-  int offset;     // that prepare() adds
-  int64_t block;  // elements of k: rows are padded to a multiple
-  int64_t bytes;  // of a prepared block
-  /// `flip` is applied to every byte of `a` by exclusive or.
+  int offset;     // what prepare() adds to each element
+  int64_t block;  // elements; prepare() pads rows to a multiple of it
+  int64_t bytes;  // the size of a prepared block
+  /// Prepares a row of k elements for dots, after an exclusive or of each byte with `flip`. Writes
+  /// row_bytes(k) bytes.
   void (*prepare)(const int8_t* a, uint8_t flip, int64_t k, uint8_t* to);
 
   int64_t row_bytes(int64_t k) const { return (k + block - 1) / block * bytes; }
 };
 
-/// Up to kDotRows rows of A times n of B: sums[i * ld_sums + j], int32, or scaled floats where
-/// weights are quantized in groups.
+/// Multiplies up to kDotRows rows of A by n rows of B and stores sums[i * ld_sums + j]: int32, or
+/// scaled floats if weights are quantized in groups.
 struct Dots {
   const uint8_t* a;
   int64_t lda;  // bytes
@@ -91,8 +96,9 @@ struct Dots {
   int64_t ld_sums;
 };
 
-/// Four rows of an image: `n` pieces of them, `bytes` each, `step` bytes apart. Null stands for a
-/// row of `padding`. Nothing is read from `end` on; bytes have `flip` applied by exclusive or.
+/// `n` pieces of four rows of an image; pieces have `bytes` bytes and begin `step` bytes apart. A
+/// null pointer stands for a row of `padding`. No byte at or behind `end` is read. Each byte is
+/// exclusive- ored with `flip`.
 struct FourRows {
   const int8_t* row[4];
   int64_t n, bytes, step;
@@ -101,16 +107,16 @@ struct FourRows {
   uint8_t flip;
 };
 
-/// How sums become bytes:
+/// How 32-bit sums are requantized to bytes:
 ///   clamp(round((sum + start) * factor) + zero_point, low, high)
-/// What a NaN becomes is `low`. For unsigned bytes all three are 128 less, and the highest bit of
-/// every byte is flipped in the end.
+/// A NaN becomes `low`. For unsigned bytes zero_point, low and high are 128 less than their true
+/// values, and the highest bit of every byte is flipped at the end (`flip`).
 struct ByteFormat {
   int16_t zero_point;
   int8_t low, high;
   uint8_t flip;
 
-  /// Of the product's results.
+  /// The format of the results of `gemm`.
   explicit ByteFormat(const Int8Gemm& gemm);
 };
 struct alignas(64) ByteColumns {
@@ -118,10 +124,11 @@ struct alignas(64) ByteColumns {
   float factor[kMostColumns];
 
   ByteColumns() = default;
-  /// Columns [j0, j0 + n) of the product, whose sums are too large by `offset` times those of B.
+  /// For columns [j0, j0 + n) of the product, whose sums are too large by `offset` times the sums
+  /// of B's columns; `start` corrects that.
   ByteColumns(const Int8Gemm& gemm, int offset, int64_t j0, int64_t n);
 };
-/// Where a tile's bytes go: `n` columns of rows `ld` apart.
+/// The destination of a tile's bytes: `n` columns of rows that are `ld` bytes apart.
 struct ByteResults {
   ByteFormat format;
   const ByteColumns* columns;
@@ -129,11 +136,11 @@ struct ByteResults {
   int64_t ld, n;
 };
 
-/// Bytes of `n` places whose quads are `step` apart: vector_bytes channels at each,
-///   to[i * ld + c] from the sum over q of the product of quads[i * step + offsets[q]] and
-///   weights[q], the first `bytes` of them, `last_bytes` of the last place.
-/// Channels are in the order in which interleave() leaves them, in four vectors: those of quads
-/// `plane` bytes apart, those of weights, starts and factors one after the other.
+/// Computes `n` output pixels of a depthwise convolution in up to vector_bytes channels:
+///   to[i * ld + c] = byte of sum over q of quads[i * step + offsets[q]] * weights[q]
+/// The first `bytes` channels of each pixel are stored, `last_bytes` of the last pixel.
+/// Channels have the order in which interleave() leaves them, in four vectors. The four vectors of
+/// quads are `plane` bytes apart; those of weights, starts and factors follow one another.
 struct DepthwiseTile {
   const uint8_t* quads;
   int64_t plane, n, step;
@@ -147,7 +154,8 @@ struct DepthwiseTile {
   int64_t ld, bytes, last_bytes;
 };
 
-/// Which byte of a whole vector the i-th quad of the v-th of four vectors is of.
+/// The index of the channel, among those of a vector of bytes, whose quad is the i-th of the v-th
+/// of the four vectors that interleave() writes.
 inline int64_t interleaved(int64_t v, int64_t i) {
   return i / 4 * 16 + 4 * v + i % 4;
 }
@@ -156,13 +164,14 @@ inline bool gives_bytes(const Int8Gemm& gemm) {
   return gemm.out == Int8Gemm::Out::Int8 || gemm.out == Int8Gemm::Out::UInt8;
 }
 
-/// What is known of columns, where results are floats: memory for whole panels, which are the
-/// product's own arrays where these have as many columns.
+/// Scales, biases and sums of columns, for results that are floats. The pointers can be read for
+/// whole panels. They point to the product's own arrays where these have enough columns, otherwise
+/// to copies.
 struct alignas(64) Columns {
   const float *scale, *bias, *group_sums;
   const int32_t* sums;
 
-  /// Columns [j0, j0 + n) of the product: whole panels, each `width` wide, or a part of one.
+  /// Columns [j0, j0 + n) of the product: whole panels of `width` columns, or a part of one panel.
   Columns(const Int8Gemm& gemm, int64_t j0, int64_t n, int64_t width);
   Columns(const Columns&) = delete;
   Columns& operator=(const Columns&) = delete;
@@ -178,12 +187,12 @@ struct Results {
   const Columns* columns;
   int offset;
   int64_t i0, ni, j0, nj;
-  const int32_t* sums;  // of groups float; rows `ld` apart, memory for whole panels
+  const int32_t* sums;  // floats for weights in groups; rows `ld` apart, readable in whole panels
   int64_t ld;
 };
 
 enum Form { kBytes, kNibbles, kGroups };
-/// What tests and benchmarks run.
+/// The forms of weights that tests and benchmarks run.
 struct WeightForm {
   const char* name;
   bool nibbles;
@@ -194,8 +203,8 @@ constexpr WeightForm kWeightForms[] = {{"int8", false, 0},
                                        {"int4_groups", true, 32},
                                        {"int4_groups_128", true, 128}};
 
-/// What the functions of a row take (microkernels.h). pack_columns() is told the bytes of a column,
-/// not its elements, and writes whole vectors.
+/// The types of the arguments of a row's functions (microkernels.h). The k that pack_columns()
+/// takes is the number of bytes of a column, not of its elements; it writes whole vectors.
 struct Types {
   using Stored = uint8_t;
   using Packed = uint8_t;
@@ -209,26 +218,28 @@ using Row = gemm::Microkernels<Types>;
 
 struct Kernels {
   Row rows[3];     // by Form
-  int few_rows;    // for which dots are faster than packing panels for tiles
-  int rows_in_l1;  // of tiles whose panel stays in the L1 cache beside them, at most
+  int few_rows;    // the most rows of A for which dots are faster than packing panels for tiles
+  int rows_in_l1;  // the most rows of a tile whose panel is to stay in L1 beside it
   int64_t vector_bytes;
-  /// scales[group, column]
+  /// Converts the scales of n columns, with `groups` scales each, to to[group, column].
   void (*pack_scales)(const BF16* from, int64_t groups, int64_t n, float* to);
-  /// Where tiles multiply groups as fixed-point numbers of 16 bits, units[column] each, else null: makes
-  /// of packed scales the factors of weights, and the units; or stores 0 as units[0] where scales of a
-  /// column are too far apart for that.
+  /// Null unless tiles can multiply weights in groups as 16-bit fixed-point numbers, in multiples
+  /// of units[column]. Replaces packed scales by the integer factors of weights and stores the
+  /// units. If the scales of some column are too far apart for that, stores 0 as units[0] and
+  /// leaves the scales.
   void (*fix_scales)(float* scales, int64_t groups, float* units);
-  /// Packs the bytes of columns that begin at quad `first` of `quads` as such numbers: panel[half, quad,
-  /// plane, column, 4], each half of half the columns; the first plane has the high bytes, the second
-  /// the low ones, unsigned.
+  /// Packs `bytes` bytes of each of n columns as such fixed-point numbers, beginning at quad
+  /// `first` of `quads`: panel[half, quad, plane, column, 4]. Each half has half of the columns.
+  /// Plane 0 holds the high bytes, plane 1 the low bytes, which are unsigned.
   void (*pack_fixed)(const uint8_t* b, int64_t ldb, int64_t bytes, int64_t n, int64_t quads,
                      int64_t first, int64_t group_quads, const float* factors, uint8_t* panel);
-  /// Tiles of bytes whose results are bytes; sums are memory for them.
+  /// byte_tile[height] is the tile of int8 weights with results in bytes. Tile::sums is memory that
+  /// it may use.
   void (*byte_tile[kMostRows + 1])(const Tile&, const ByteResults&);
-  /// Bytes from the sums of `rows` rows, `ld` apart.
+  /// Requantizes the sums of `rows` rows, `ld` elements apart, to bytes.
   void (*finish_bytes)(const int32_t* sums, int64_t ld, int64_t rows, const ByteResults&);
-  /// Quads of the first piece from `to` on, of the others to_step behind those before: their four
-  /// vectors `plane` bytes apart. Whole vectors are written.
+  /// Interleaves four rows to quads. Piece i is written at to + i * to_step: four vectors, `plane`
+  /// bytes apart, for each vector of channels. Whole vectors are written.
   void (*interleave)(const FourRows&, uint8_t* to, int64_t to_step, int64_t plane);
   void (*depthwise)(const DepthwiseTile&);
   int depthwise_offset;

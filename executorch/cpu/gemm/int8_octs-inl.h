@@ -1,14 +1,14 @@
-// Tiles where an instruction multiplies two rows by two columns, eight bytes of each (ARM's i8mm);
-// part of int8_kernels-inl.h. Panels are those of quads: two quads of two columns are interleaved to
-// what the instruction takes.
+// Tiles for the instruction that multiplies two rows by two columns of eight bytes each (ARM's
+// i8mm); part of int8_kernels-inl.h. Panels are packed in quads, as for dot products. Before
+// multiplying, two quads of two columns are interleaved to the operand that the instruction takes.
 
 /// sum[2 r + c] += the products of the eight bytes of row r of `a` and column c of `b`.
 HWY_INLINE V DotBlocks(V sum, V a, V b) {
   return V(vmmlaq_s32(sum.raw, hn::BitCast(Bytes(), a).raw, hn::BitCast(Bytes(), b).raw));
 }
 
-/// The sums of R rows and a panel's columns as that instruction leaves them: sums[p][c] is of rows
-/// 2 p and 2 p + 1, columns 2 c and 2 c + 1. Of an odd number of rows the last is there twice.
+/// The sums of R rows and a panel's columns, in the layout of that instruction: sums_[p][c] holds
+/// rows 2 p and 2 p + 1 of columns 2 c and 2 c + 1. If R is odd, the last row is computed twice.
 template <int R>
 class BlockSums {
  public:
@@ -30,7 +30,7 @@ class BlockSums {
     });
   }
 
-  /// Adds `n` quads of the rows times those of a panel.
+  /// Adds the products of `n` quads of the rows with those of a panel.
   HWY_INLINE void add(const int8_t* a, int64_t lda, int64_t n, const uint8_t* b) {
     int64_t quad = 0;
     for (; quad + 2 <= n; quad += 2, a += 8, b += 2 * kColumns * 4) {
@@ -73,7 +73,8 @@ class BlockSums {
     }
   }
 
-  /// x times two quads of the columns, vector v of which are even(v) and odd(v).
+  /// Adds the products of x with two quads of each column; vector v of the columns is even(v) for
+  /// the first quad and odd(v) for the second.
   template <class Even, class Odd>
   HWY_INLINE void multiply(const V (&x)[kPairs], const Even& even, const Odd& odd) {
     const Ints d;
@@ -86,7 +87,8 @@ class BlockSums {
         sums_[p][2 * v] = DotBlocks(sums_[p][2 * v], x[p], low);
         sums_[p][2 * v + 1] = DotBlocks(sums_[p][2 * v + 1], x[p], high);
       }
-      // All of the columns at once would leave too few registers to the sums.
+      // Without this barrier the compiler would load all columns at once, which leaves too few
+      // registers for the sums.
       asm volatile("" : : : "memory");
     }
   }
@@ -94,7 +96,7 @@ class BlockSums {
   V sums_[kPairs][kBlocks];
 };
 
-/// sums += the rows of a tile times its panel.
+/// sums += products of the rows of a tile with its panel.
 template <int R>
 HWY_INLINE void AddBlockTile(const Tile& t, V (&sums)[R][kVectors]) {
   BlockSums<R> blocks(sums);

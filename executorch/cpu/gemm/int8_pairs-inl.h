@@ -1,25 +1,25 @@
-// Sums where bytes are multiplied as pairs of 16-bit numbers; part of int8_kernels-inl.h. Products
-// of unsigned bytes with nibbles are so small that eight pairs, a unit, add up in 16 bits
-// (255 * 8 * 2 * 8 = 32640).
+// Sums for instruction sets that multiply bytes as pairs of 16-bit numbers; part of
+// int8_kernels-inl.h. Products of unsigned bytes with nibbles are so small that the sum of eight
+// pairs (255 * 8 * 2 * 8 = 32640), which a unit needs, fits 16 bits.
 
-/// The products of unsigned with signed bytes, added by pairs.
+/// Multiplies unsigned bytes by signed bytes and adds neighbouring products to 16-bit sums.
 HWY_INLINE VW BytePairs(V a, V b) {
   return VW{ET_X86(maddubs_epi16)(a.raw, b.raw)};
 }
 HWY_INLINE V AddWords(V sum, VW x) {
   return AddPairs(sum, x, hn::Set(Words(), 1));
 }
-/// Half a vector of bytes.
+/// Loads half a vector of bytes, widened to 16 bits.
 HWY_INLINE VW Widened(const void* p) {
   return hn::PromoteTo(Words(), hn::LoadU(hn::Half<Bytes>(), static_cast<const int8_t*>(p)));
 }
 
 // ---- bytes ----
 
-// Rows of A are widened before they are multiplied, in the inner loop that would cost as much as the
-// products: once for all panels by prepare_tile(), or for each panel by its tile, where rows are read
-// in place. A vector has two sums for each of half as many columns, of the even and of the odd pairs,
-// so a panel is walked in two passes.
+// Rows of A are widened to 16 bits before the inner loop, where widening would cost as much as the
+// products. prepare_tile() does it once for all panels; where rows are read in place, each tile
+// does it for its panel. A vector of sums has two sums for each column, one of the even and one of
+// the odd pairs, so it covers half as many columns, and a panel is read in two passes.
 
 /// to[p] = a[p] with `flip` applied by exclusive or, p < n
 HWY_INLINE void FlipRow(const int8_t* a, uint8_t flip, int64_t n, int16_t* to) {
@@ -33,19 +33,21 @@ HWY_INLINE void FlipRow(const int8_t* a, uint8_t flip, int64_t n, int16_t* to) {
   for (; p < n; ++p) to[p] = static_cast<int8_t>(a[p] ^ flip);
 }
 
-/// As many as fit the first-level cache beside the same quads of a panel.
+/// The most quads that are widened at once: they fit L1 beside the same quads of a panel.
 constexpr int64_t kWideQuads = kLanes == 16 ? 128 : 256;
-/// Rows a power of two apart would compete for lines of the cache.
+/// Elements between widened rows. It is no power of two, because rows would then map to the same
+/// cache sets.
 constexpr int64_t kWideRow = kWideQuads * 4 + 32;
 
-/// Quads of the rows of a tile as numbers of 16 bits: where they lie, or copies of those of one
-/// segment after the other.
+/// The quads of the rows of a tile as 16-bit numbers, segment by segment: prepared rows where they
+/// lie, otherwise widened copies.
 template <int R>
 class WideRows {
  public:
   HWY_INLINE explicit WideRows(const Tile& t) : t_(t) {}
 
-  /// How many come next, from at() on; 0 behind the last. Copies are made in `to`.
+  /// Makes the next quads ready, in `to` if they are copied, and returns their number; at() is then
+  /// their address. Returns 0 behind the last.
   HWY_INLINE int64_t next(int16_t (&to)[R][kWideRow]) {
     int64_t n = 0;
     while (n < kWideQuads && segment_ < t_.n_segments) {
@@ -73,12 +75,13 @@ class WideRows {
   int64_t segment_ = 0, quad_ = 0;
 };
 
-/// sums += `n` widened quads of R rows, `ld` apart, times those of a pass's columns.
+/// sums += products of `n` widened quads of R rows, `ld` apart, with those of the columns of a
+/// pass.
 template <int R, class Distance>
 HWY_INLINE void AddWideQuads(const int16_t* a, Distance ld, int64_t n, const uint8_t* b,
                              V (&sums)[R][2]) {
   const hn::Repartition<int64_t, Ints> fours;
-  // There are instructions for an address plus a constant, or plus 0, ld or 2 ld.
+  // Loads can add a constant to an address, or 0, ld or 2 ld.
   constexpr int kTogether = std::is_same_v<Distance, int64_t> ? 3 : R;
   constexpr int kPointers = (R + kTogether - 1) / kTogether;
   const int16_t* at[kPointers];
@@ -99,7 +102,7 @@ HWY_INLINE void AddWideQuads(const int16_t* a, Distance ld, int64_t n, const uin
 #pragma GCC unroll 4
     for (int g = 0; g < kPointers; ++g) {
       at[g] += 4;
-      asm("" : "+r"(at[g]));  // or the compiler would keep sums of offsets, on the stack
+      asm("" : "+r"(at[g]));  // otherwise the compiler keeps all addresses on the stack
     }
   }
 }
@@ -136,7 +139,7 @@ HWY_INLINE void AddWideTile(const Tile& t, V (&sums)[R][kVectors]) {
 
 // ---- nibbles ----
 
-/// Rows [i0, i0 + N) of R, up to a unit.
+/// Adds the products of rows [i0, i0 + N) of R and at most a unit of quads.
 template <int N, int R>
 HWY_INLINE void AddUnit(int i0, const int8_t* a, int64_t lda, int64_t n, const uint8_t* b,
                         V (&sums)[R][kVectors]) {
@@ -159,7 +162,8 @@ HWY_INLINE void AddUnit(int i0, const int8_t* a, int64_t lda, int64_t n, const u
          [&](VW x, int i, int v) ET_INT8_ATTR { sums[i0 + i][v] = AddWords(sums[i0 + i][v], x); });
 }
 
-/// sums += `n` quads of R rows times those of a panel of nibbles, which is behind them afterwards.
+/// sums += products of `n` quads of R rows with those of a panel of nibbles. Afterwards b points
+/// behind them.
 template <int R>
 HWY_INLINE void AddQuads(const int8_t* a, int64_t lda, int64_t n, const uint8_t*& b,
                          V (&sums)[R][kVectors]) {
@@ -188,13 +192,13 @@ HWY_INLINE V ByteDots(V sum, const uint8_t* a, V b) {
                   hn::BitCast(Words(), LoadBytes(a + kVectorBytes)));
 }
 
-/// Vectors of nibbles that make one vector of sums, in which no more units lie than 16 bytes hold
-/// scales of.
+/// The number of vectors of nibbles whose products add up in one vector of sums. It is so small
+/// that the scales of their units fit 16 bytes.
 constexpr int kDotBlock = kLanes == 16 ? 2 : 4;
 
-/// start + the products of a block of nibbles with a row's even and odd elements, by unit if
-/// kByUnit: those of a vector's u-th unit are in block u of 16 bytes, the v-th vector's after those
-/// of vectors before.
+/// Returns start + products of a block of nibbles with the even and odd elements of a row. If
+/// kByUnit, the sums are ordered by unit: those of the u-th unit of each vector are in 16-byte
+/// block u, in the order of the vectors.
 template <bool kByUnit>
 HWY_INLINE V NibbleDots(V start, const uint8_t* a, const V (&y)[kDotBlock]) {
   VW x[kDotBlock];

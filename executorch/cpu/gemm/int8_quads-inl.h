@@ -1,12 +1,13 @@
-// Sums where there is a multiply-add of quads, Dot; part of int8_kernels-inl.h.
+// Sums for instruction sets that multiply and add quads by Dot(); part of int8_kernels-inl.h.
 
-/// sums += `n` quads of R rows times those of a panel, which is behind them afterwards. kFlip: of rows
-/// that are not prepared; to make their bytes unsigned takes half as many instructions as products.
+/// sums += products of `n` quads of R rows with those of panel b; afterwards b points behind them.
+/// kFlip: rows are not prepared, so the function makes their bytes unsigned. That takes half as
+/// many instructions as the products.
 template <bool kFlip = false, int R>
 HWY_INLINE void AddQuads(const int8_t* a, int64_t lda, int64_t n, const uint8_t*& b,
                          V (&sums)[R][kVectors]) {
   V flip = Repeated(0x80);
-  if constexpr (kFlip) Keep(flip);  // or GCC would flip before a quad becomes a vector
+  if constexpr (kFlip) Keep(flip);  // otherwise GCC would flip a quad before broadcasting it
 #pragma GCC unroll 2
   for (int64_t quad = 0; quad < n; ++quad, a += 4, b += kColumns * 4) {
     V y[kVectors];
@@ -30,10 +31,10 @@ HWY_INLINE V ByteDots(V sum, const uint8_t* a, V b) {
   return Dot(sum, Load(a), b);
 }
 
-/// Vectors of nibbles that make one vector of sums.
+/// The number of vectors of nibbles whose products add up in one vector of sums.
 constexpr int kDotBlock = 1;
 
-/// start + the products of a vector of nibbles with a row's even and odd elements.
+/// Returns start + products of a vector of nibbles with the even and odd elements of a row.
 template <bool>
 HWY_INLINE V NibbleDots(V start, const uint8_t* a, const V (&y)[kDotBlock]) {
   return Dot(Dot(start, LowNibbles(y[0]), Load(a)), HighNibbles(y[0]), Load(a + kVectorBytes));

@@ -1,9 +1,10 @@
-// From sums to results, in registers; part of int8_kernels-inl.h.
+// Conversion of sums to results, in registers; part of int8_kernels-inl.h.
 
 // ---- bytes ----
 
-// Numbers are narrowed as machines do it: two vectors become one block of 16 bytes by block, first
-// those of the one, then those of the other. What lies outside is held within the narrower type.
+// Requantizes sums, already scaled to floats, to bytes. Narrowing saturates and works on each
+// 16-byte block separately, as the instructions do: in each block, the numbers of the first vector
+// come before those of the second.
 class ByteMaker {
  public:
   HWY_INLINE explicit ByteMaker(const ByteFormat& f)
@@ -12,11 +13,11 @@ class ByteMaker {
         high_(hn::Set(Bytes(), f.high)),
         flip_(hn::Set(Bytes(), static_cast<int8_t>(f.flip))) {}
 
-  /// Of four vectors, in the order of blocks.
+  /// The bytes of four vectors, in the order that narrowing leaves in each 16-byte block.
   HWY_INLINE VB operator()(const VF (&x)[4]) const {
     return bounded(PackWords(words(x[0], x[1]), words(x[2], x[3])));
   }
-  /// Of all columns of a panel, in their order: the first kColumns bytes.
+  /// The bytes of all columns of a panel, in their order, as the first kColumns bytes.
   template <int kCount>
   HWY_INLINE VB of_panel(const VF (&x)[kCount]) const {
     if constexpr (kCount == 4) {
@@ -32,7 +33,7 @@ class ByteMaker {
     return hn::SaturatedAdd(hn::ReorderDemote2To(Words(), Rounded(a), Rounded(b)), zero_point_);
   }
   HWY_INLINE VB bounded(VB x) const { return hn::Xor(hn::Min(hn::Max(x, low_), high_), flip_); }
-  /// The first 4 bytes of each block, then the next ones.
+  /// Gathers the first 4 bytes of every block, then the next 4 bytes of every block.
   HWY_INLINE static VB gathered(VB x) {
     constexpr int kBlocks = kLanes / 4;
     if constexpr (kBlocks == 1) return x;
@@ -46,7 +47,8 @@ class ByteMaker {
   VB low_, high_, flip_;
 };
 
-/// The first n bytes, 1 to kVectorBytes - 1, without masks by pieces that overlap.
+/// Stores the first n bytes of x, 1 <= n < kVectorBytes. Targets without safe masked stores use two
+/// stores that may overlap.
 HWY_INLINE void StoreFew(VB x, int64_t n, uint8_t* to) {
 #if HWY_MEM_OPS_MIGHT_FAULT
   uint8_t from[kVectorBytes];
@@ -71,7 +73,7 @@ HWY_INLINE void StoreFew(VB x, int64_t n, uint8_t* to) {
 #endif
 }
 
-/// Stores rows of a panel's columns.
+/// Requantizes and stores rows of results of a panel's columns.
 class ByteRows {
  public:
   HWY_INLINE explicit ByteRows(const ByteResults& r)
@@ -81,7 +83,7 @@ class ByteRows {
       factor_[v] = hn::LoadU(Floats(), r.columns->factor + v * kLanes);
     }
   }
-  /// `sums` of row r, starts among them.
+  /// Stores row r from its sums, which include ByteColumns::start.
   HWY_INLINE void operator()(const V (&sums)[kVectors], int64_t r) const {
     VF x[kVectors];
 #pragma GCC unroll 4
@@ -127,16 +129,18 @@ void FinishBytes(const int32_t* sums, int64_t ld, int64_t rows, const ByteResult
 
 // ---- floats ----
 
-/// store(r, x) for all rows: x is what their sums of a panel mean, from column j on. By row,
+/// Calls store(r, x) for each row r, where x are the row's dequantized sums of the panel at column
+/// j:
 ///   x = (sum - zero point * column sum) * (row scale * column scale) + bias
-/// `first` is the quantization of the first row, `next` the first row of the next one.
+/// `first` is the quantization of the first row. The next quantization begins at row `next`.
 template <bool kGrouped, class F>
 HWY_INLINE void ScaleRows(const Results& e, const RowQuantization* first, int64_t next, int64_t j,
                           const F& store) {
   const Floats d;
   const Int8Gemm& g = *e.gemm;
-  // Copies, as what is stored might be anything.
-  V column_sums[kVectors];  // of groups floats
+  // These are copies because, for all the compiler knows, stores of results could change the
+  // originals.
+  V column_sums[kVectors];  // the bits of floats for weights in groups
   VF scale[kVectors], bias[kVectors];
 #pragma GCC unroll 4
   for (int v = 0; v < kVectors; ++v) {
@@ -154,7 +158,7 @@ HWY_INLINE void ScaleRows(const Results& e, const RowQuantization* first, int64_
       ++row;
       next += g.rows_share;
     }
-    // Wraps rather than overflows where a file says nonsense.
+    // Unsigned, so that a senseless zero point from a file wraps instead of overflowing.
     const int32_t zero = static_cast<int32_t>(static_cast<uint32_t>(row->zero_point) +
                                               static_cast<uint32_t>(e.offset));
     VF x[kVectors];
@@ -185,7 +189,7 @@ void FinishFloats(const Results& e) {
     T* const to = static_cast<T*>(g.c) + e.i0 * ld + e.j0 + j;
     const auto store = [=](int64_t r, const VF(&x)[kVectors]) ET_INT8_ATTR {
 #pragma GCC unroll 4
-      for (int v = 0; v < kVectors; ++v) {  // a NaN stays one
+      for (int v = 0; v < kVectors; ++v) {  // comparisons chosen so that NaN stays NaN
         const VF above = hn::IfThenElse(hn::Lt(x[v], low), low, x[v]);
         const VF within = hn::IfThenElse(hn::Gt(above, high), high, above);
         const int64_t n = nj - v * kLanes;

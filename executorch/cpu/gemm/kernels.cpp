@@ -6,7 +6,8 @@
 namespace executorch::cpu::gemm {
 namespace {
 
-// Best first: Highway's targets in the order of their bits, and of each the sets of integer rows.
+// The instruction sets that this machine has, best first: by Highway's targets in the order of
+// their bits, and for each target by its sets of integer rows.
 struct Sets {
   static constexpr int kMost = 16;
   Kernels list[kMost];

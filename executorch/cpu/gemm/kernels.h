@@ -1,12 +1,15 @@
-/// The table of microkernels: for each instruction set a row for each type that B has, chosen at run
-/// time. Declarations, dispatch, tests and benchmarks know a type by its row.
+/// The table of microkernels. Each instruction set has a table with one row for each element type
+/// of B; the table is chosen at run time. Declarations, dispatch, tests and benchmarks expand the
+/// rows.
 ///   float, F16, BF16           ET_STORED_FLOATS; sums are floats
-///   double, uint32_t, uint64_t  the other accumulators: integers of Gemm are added up as these,
-///                              for their overflow wraps; tiles only
-///   int8, int4, int4 in groups  int8::Form; A is int8, sums are int32, those of groups float
-/// A source file fills in the rows, or the functions of rows, that it compiles for each of Highway's
-/// targets. Sets of integer rows are finer than targets: some of a target's machines multiply and
-/// add quads of bytes, or blocks, in one instruction.
+///   double, uint32_t, uint64_t  the other accumulators, with tiles only. Integers are added up as
+///                              unsigned ones, because their overflow wraps
+///   int8, int4, int4 in groups  the rows of int8::Form: A is int8; sums are int32, or float for
+///                              weights in groups
+/// Each source file fills in the rows, or the functions of rows, that it compiles for each of
+/// Highway's targets. There are more instruction sets of integer rows than targets, because only
+/// some machines of a target have an instruction that multiplies and adds quads of bytes, or blocks
+/// of them.
 #pragma once
 
 #include <executorch/cpu/gemm/float_kernels.h>
@@ -20,8 +23,8 @@
 
 namespace executorch::cpu::gemm {
 
-/// Whether the row of T is its own, and packs, multiplies few rows and finishes; else it is that of
-/// Accumulator<T>.
+/// Whether T has a row of its own, with functions for packing, few rows and finishing. The other
+/// types use the row of Accumulator<T>, which has tiles only.
 template <class T>
 constexpr bool kIsStoredFloat = !std::is_integral_v<T> && !std::is_same_v<T, double>;
 template <class T>
@@ -35,7 +38,7 @@ struct Kernels {
       rows = {};
 #undef ET_ROW
   int8::Kernels int8 = {};
-  SplitKernels split[kMostParts + 1] = {};  // of elements of so many parts
+  SplitKernels split[kMostParts + 1] = {};  // indexed by the number of parts of an element
   /// sums[j] += sums[i * stride + j] for i = 1 ... slices - 1 in this order, j < n.
   void (*add_slices)(float* sums, int64_t slices, int64_t stride, int64_t n) = nullptr;
 
@@ -49,34 +52,37 @@ struct Kernels {
   }
 };
 
-/// Those that products use: of the best set that this machine has, unless another one is chosen.
+/// The kernels that products use: those of the best instruction set that this machine has, unless
+/// use_set() or use_target() chose another one.
 const Kernels& kernels();
 
-/// The row of operands of type T.
+/// The row of microkernels for operands of type T.
 template <class T>
 const Microkernels<Types<RowType<T>>>& row() {
   return kernels().row<RowType<T>>();
 }
 
-/// For tests: the sets that this machine has, the best one first, and which of them kernels() gives
-/// from now on.
+/// For tests: count_sets() returns the number of instruction sets that this machine has, which are
+/// numbered from the best one on. use_set() makes kernels() return the set of that number.
 int count_sets();
 void use_set(int set);
-/// The best set of one of Highway's targets from now on; 0: that this machine has.
+/// Makes kernels() return the best set of one of Highway's targets, or for 0 the best set that this
+/// machine has.
 void use_target(int64_t target);
 
 // ---- what fills the table ----
 
 enum class Source { Tiles, Storage, Int8, Int8Dot, Int8Blocks, Split };
 
-/// Fills in what a source file compiles for one of Highway's targets; false if the build does not
-/// contain it, or this machine lacks its instructions.
+/// Fills in the kernels that source file `kSource` compiles for Highway's target `kTarget`. Returns
+/// false if the build does not contain the target or this machine lacks its instructions.
 template <Source kSource, int64_t kTarget>
 bool fill(Kernels&) {
   return false;
 }
 
-/// The same where a number says the target. For the source file alone, which specialises fill().
+/// The same for a target that is known at run time only. To be called only in the source file
+/// that specialises fill().
 template <Source kSource>
 bool fill_for(int64_t target, Kernels& kernels) {
   return [&]<int... kBits>(std::integer_sequence<int, kBits...>) {

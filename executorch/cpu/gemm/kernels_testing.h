@@ -6,7 +6,7 @@
 
 namespace executorch::cpu {
 
-/// Every test runs with the microkernels of each instruction set that this machine has.
+/// A fixture whose tests run with the microkernels of each instruction set that this machine has.
 class OnEachSet : public testing::TestWithParam<int> {
  protected:
   void SetUp() override { gemm::use_set(GetParam()); }

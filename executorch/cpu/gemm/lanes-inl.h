@@ -1,6 +1,7 @@
-// Products of a few rows of A where an instruction multiplies by one lane of a vector (ARM): a load
-// brings four columns of a row. Elsewhere each column has a load of its own, which spreads it to all
-// lanes. Included by each target, without a guard; after hwy/highway.h.
+// Products of a few rows of A for instruction sets that multiply a vector by one lane of another
+// (ARM). There, one load brings four columns of a row of A. Other sets load each column by an
+// instruction of its own that broadcasts it to all lanes. Include this file once for each target,
+// after hwy/highway.h; it has no include guard.
 
 #undef ET_MULTIPLIES_BY_LANE
 #define ET_MULTIPLIES_BY_LANE (HWY_TARGET == HWY_NEON && HWY_ARCH_ARM_A64)
@@ -10,8 +11,8 @@ HWY_BEFORE_NAMESPACE();
 namespace executorch::cpu::gemm {
 namespace HWY_NAMESPACE {
 
-/// sums += columns kFirst and kFirst + 1 of the next four of A times two rows of B: two, for more rows
-/// would leave too few registers to the sums.
+/// sums += columns kFirst and kFirst + 1 of the next four columns of A times rows `first` and
+/// `second` of B. More than two rows of B at once would leave too few registers for the sums.
 template <int kFirst, class V, int kHeight, int kVectors>
 HWY_INLINE void MultiplyAddTwo(RowPointers<float, kHeight>& a, const float* HWY_RESTRICT first,
                                const float* HWY_RESTRICT second, V (&sums)[kHeight][kVectors]) {
@@ -33,11 +34,13 @@ HWY_INLINE void MultiplyAddTwo(RowPointers<float, kHeight>& a, const float* HWY_
       sums[i][v] = hn::MulAdd(hn::Broadcast<kFirst>(x), y[0][v], sums[i][v]);
       sums[i][v] = hn::MulAdd(hn::Broadcast<kFirst + 1>(x), y[1][v], sums[i][v]);
     }
-    asm volatile("" : : : "memory");  // or all rows would be loaded ahead, and sums spilled
+    // Without this barrier the compiler would load all rows ahead and spill sums.
+    asm volatile("" : : : "memory");
   }
 }
 
-/// sums += the next four columns of A times row(0) to row(3) of B; A is behind them afterwards.
+/// sums += the next four columns of A times row(0) to row(3) of B. Afterwards `a` points behind
+/// these columns.
 template <class V, int kHeight, int kVectors, class Row>
 HWY_INLINE void MultiplyAddFour(RowPointers<float, kHeight>& a, const Row& row,
                                 V (&sums)[kHeight][kVectors]) {

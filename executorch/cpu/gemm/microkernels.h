@@ -1,4 +1,5 @@
-/// A row of the table of microkernels (kernels.h): those that multiply by a B of one type.
+/// A row of the table of microkernels (kernels.h): the microkernels that multiply by a matrix B of
+/// one element type.
 #pragma once
 
 #include <cstdint>
@@ -7,12 +8,12 @@ namespace executorch::cpu::gemm {
 
 constexpr int kMostRows = 32;
 
-/// `Types` says what the functions take:
-///   Stored, Packed       what B, and what its panels, consist of
-///   Operand              how rows of A become what tiles and products of few rows read
-///   Tile, Few, Results   arguments
-///   kWidths              most units of columns that a panel has
-/// A function that a row has no use for is null.
+/// `Types` defines the types of the functions' arguments:
+///   Stored, Packed       the elements of B, and those of its packed panels
+///   Operand              functions that convert rows of A to the form that microkernels read
+///   Tile, Few, Results   the arguments of tile, of few_dots and few_rows, and of finish
+///   kWidths              the most units of columns in a panel
+/// A function that a row does not need is null.
 template <class Types>
 struct Microkernels {
   using Stored = typename Types::Stored;
@@ -21,23 +22,25 @@ struct Microkernels {
   int rows, columns;  // of the largest tile: MR and NR
   int unit;           // columns of the narrowest panel; others are whole numbers of units wide
   typename Types::Operand operand;
-  /// Packs one panel of n columns of B that are contiguous, ldb elements apart, with k elements
-  /// each; what is beyond column n is zero or unused.
+  /// Packs one panel from n columns of B; each column has k contiguous elements, and columns are
+  /// ldb elements apart. The panel's columns from n on are zero or unused.
   void (*pack_columns)(const Stored* b, int64_t ldb, int64_t k, int64_t n, Packed* panel,
                        int64_t width);
-  /// Packs k rows of B that are contiguous as rows [p0, p0 + k) of the panels of n columns and
-  /// `depth` rows, which follow one another. The last panel is as wide as it must be.
+  /// Packs k rows of B, with n contiguous elements each, as rows [p0, p0 + k) of panels of `depth`
+  /// rows, which follow one another in memory. The last panel has the fewest units that hold its
+  /// columns.
   void (*pack_rows)(const Stored* b, int64_t ldb, int64_t k, int64_t n, Packed* panels, int64_t p0,
                     int64_t depth);
-  /// Multiplies 1 to `rows` rows by a panel: tile[w][height] by one of w + 1 units.
+  /// tile[w][height] multiplies `height` rows of A (1 to `rows`) by a panel of w + 1 units.
   void (*tile[Types::kWidths][kMostRows + 1])(const typename Types::Tile&);
-  /// Few rows of A by a B that is read where it lies, whose columns, or rows, are contiguous.
+  /// Multiply few rows of A by a B that is read where it lies: few_dots where columns of B are
+  /// contiguous, few_rows where rows are.
   void (*few_dots)(const typename Types::Few&);
   void (*few_rows)(const typename Types::Few&);
-  /// From sums to a block of C.
+  /// Computes a block of C from its sums.
   void (*finish)(const typename Types::Results&);
 
-  /// Of a panel where n > 0 columns are left.
+  /// The width of the next panel where n > 0 columns are left.
   int64_t panel_width(int64_t n) const {
     return n < columns ? (n + unit - 1) / unit * unit : columns;
   }

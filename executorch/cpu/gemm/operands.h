@@ -1,4 +1,4 @@
-/// Operands of a product: strided views, and the conversions that microkernels need.
+/// Operands of a product as strided views, and their conversion to the form that microkernels read.
 #pragma once
 
 #include <executorch/cpu/gemm/division.h>
@@ -31,7 +31,7 @@ Gemm<T> transposed(const Gemm<T>& g) {
   return t;
 }
 
-/// Whether B's panels can be read instead of its rows.
+/// Whether `g.b_panels` is set and can be read instead of the rows of B.
 template <class T>
 bool has_panels(const Gemm<T>& g) {
   return g.b_panels.data != nullptr && g.b_panels.width == row<T>().columns &&
@@ -44,7 +44,8 @@ const T* element(const Matrix<const T>& x, int64_t i, int64_t j) {
   return x.data + i * x.row_stride + j * x.col_stride;
 }
 
-/// Microkernels::finish for every type.
+/// Computes the results of the ni x nj block of C at row i0 and column j0 of batch entry s from its
+/// sums, sums[i * ld + j]. Unlike Microkernels::finish it exists for every type.
 template <class T>
 void finish(const Gemm<T>& g, int64_t s, const Accumulator<T>* sums, int64_t ld, int64_t i0,
             int64_t ni, int64_t j0, int64_t nj) {
@@ -94,7 +95,7 @@ void gather(const T* from, int64_t stride, int64_t n, Accumulator<T>* to) {
   }
 }
 
-/// Rows [0, ni) of columns [0, np) of `a` as contiguous accumulators, to[i * ld + p]. ld is a
+/// Converts rows [0, ni) and columns [0, np) of `a` to accumulators at to[i * ld + p]. ld must be a
 /// multiple of kMostLanes.
 template <class T>
 void convert_rows(const Matrix<const T>& a, int64_t ni, int64_t np, Accumulator<T>* to,
@@ -111,7 +112,8 @@ void convert_rows(const Matrix<const T>& a, int64_t ni, int64_t np, Accumulator<
   for (int64_t i = 0; i < ni; ++i) gather(element(a, i, 0), a.col_stride, np, to + i * ld);
 }
 
-/// The packed panel of rows [0, np) and columns [0, nj) of `b`.
+/// Packs rows [0, np) and columns [0, nj) of a `b` with any strides to `panel`, which is `width`
+/// columns wide. Columns from nj on become zero.
 template <class T>
 void gather_panel(const Matrix<const T>& b, int64_t np, int64_t nj, Accumulator<T>* panel,
                   int64_t width) {

@@ -13,7 +13,7 @@ int64_t panel_columns() {
 
 Panels<float> pack_panels(const Matrix<const float>& b, int64_t k, int64_t n, float* to) {
   const auto& row = gemm::row<float>();
-  // Whole pages of each row, which are read one after the other.
+  // A piece of a row has whole memory pages, which are read one after the other.
   constexpr int64_t kColumns = 1024;
   const int64_t chunk = gemm::Division::even_columns(n, row.columns, row.columns, kColumns);
   parallel_for(gemm::ceil_div(n, chunk), 1, [&](int64_t begin, int64_t end) {

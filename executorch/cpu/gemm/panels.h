@@ -1,6 +1,6 @@
-/// Panels of a matrix that many products multiply by: packed once, by the caller, instead of by each
-/// product. A panel of many rows is read from memory in the order of addresses, where rows of B are
-/// as far apart as they are long.
+/// Prepacked panels: a caller packs a matrix B once and passes the panels to many products, which
+/// then need not pack B themselves. A panel is read in the order of its addresses, whereas the same
+/// columns of an unpacked B lie a row's length apart.
 #pragma once
 
 #include <executorch/cpu/gemm/gemm.h>
@@ -10,14 +10,16 @@
 
 namespace executorch::cpu {
 
-/// Elements of the panels of a B of k rows and n columns; invalid if they are too many.
+/// The number of elements in the panels of a B of k rows and n columns; invalid if it exceeds
+/// int64.
 Size count_panel_elements(int64_t k, int64_t n);
 
-/// Columns of a whole panel.
+/// The number of columns in a whole panel.
 int64_t panel_columns();
 
-/// Packs `b`, k > 0 rows of n > 0 contiguous elements, to `to`, which has room for
-/// count_panel_elements(k, n) and begins with a cache line.
+/// Packs `b`, k > 0 rows of n > 0 contiguous elements, to `to`, which must have room for
+/// count_panel_elements(k, n) elements and lie on a cache line's boundary. Returns the panels, as
+/// Gemm::b_panels takes them; they refer to `to`.
 Panels<float> pack_panels(const Matrix<const float>& b, int64_t k, int64_t n, float* to);
 
 }  // namespace executorch::cpu

@@ -1,11 +1,12 @@
-/// Addresses of a few rows of a matrix, for microkernels.
+/// The addresses of up to 12 rows of a matrix, kept in few registers, for microkernels.
 #pragma once
 
 #include <cstdint>
 
 namespace executorch::cpu::gemm {
 
-/// Rows by three: an address is one of these pointers plus 0, ld or 2 ld, which instructions add.
+/// One pointer for every three rows: the address of a row is one of these pointers plus 0, ld or
+/// 2 ld, which the addressing modes of load instructions add.
 template <class T, int kHeight>
 struct RowPointers {
   static_assert(kHeight <= 12);
@@ -21,8 +22,9 @@ struct RowPointers {
         two_ld(2 * stride) {
     asm("" : "+r"(two_ld));
   }
-  // Hides from the compiler that these pointers and strides are multiples of one stride: it would
-  // compute all their sums ahead and keep them on the stack, as it would an array of pointers.
+  // Hides from the compiler that all addresses follow from one pointer and one stride. Otherwise it
+  // would compute all of them ahead of the loop and keep them on the stack, as it would with an
+  // array of pointers.
   void Hide() {
     asm("" : "+r"(first));
     if constexpr (kHeight > 3) asm("" : "+r"(second));

@@ -31,7 +31,7 @@ void Convert(const T* from, int64_t n, float* to) {
   }
 }
 
-// Rows between the one that is packed and the one that is prefetched.
+// The distance in rows from the row that is packed to the row that is prefetched.
 constexpr int64_t kPackAhead = 16;
 
 template <class T>
@@ -62,7 +62,7 @@ void PackRows(const T* b, int64_t ldb, int64_t k, int64_t n, float* panels, int6
   }
 }
 
-// Rows of a square to be transposed, as floats: where they lie, or converted.
+// Returns the rows of a square that is to be transposed, as floats: where they lie, or converted.
 template <class T>
 HWY_INLINE const float* FloatRows(const T* from, int64_t ld, int64_t n_rows, int64_t n, float* to,
                                   int64_t* ld_to) {
@@ -106,7 +106,7 @@ void PackColumns(const T* b, int64_t ldb, int64_t k, int64_t n, float* panel, in
   }
 }
 
-// A block of C and what makes it of its sums. Operands that are absent have no data.
+// A block of C, its sums, and the operands of its epilogue. An absent operand has no data.
 template <class T>
 struct Block {
   const float* sums;
@@ -116,7 +116,7 @@ struct Block {
   int64_t m, n;
 };
 
-// Rows of all operands are contiguous.
+// Finishes a block where the rows of all operands are contiguous.
 template <Activation::Kind kKind, class T>
 void FinishRows(const Gemm<T>& g, const Block<T>& b) {
   const Floats d;
@@ -153,7 +153,7 @@ void FinishRows(const Gemm<T>& g, const Block<T>& b) {
   }
 }
 
-// Any strides: by way of contiguous pieces of rows.
+// Finishes a block with any strides, by copying pieces of rows to contiguous buffers.
 template <Activation::Kind kKind, class T>
 void FinishStrided(const Gemm<T>& g, const Block<T>& b) {
   constexpr int64_t kPiece = 64;

@@ -42,8 +42,8 @@ HWY_INLINE void AddProduct(V x, V y, V& sum) {
   }
 }
 
-// Sums += the next n columns of A times as many rows of B. Those of a packed panel are a constant
-// apart, which leaves registers to the rows of A.
+// sums += the next n columns of A times n rows of B. The rows of a packed panel are a constant
+// distance apart (Stride), which leaves more registers for the rows of A.
 template <int n, class Acc, int kHeight, int kVectors, class Stride>
 HWY_INLINE void MultiplyAdd(RowPointers<Acc, kHeight>& a, const Acc* HWY_RESTRICT& b, Stride ldb,
                             Sums<Acc, kHeight, kVectors>& sums) {
@@ -76,7 +76,7 @@ HWY_INLINE void MultiplyAdd(RowPointers<Acc, kHeight>& a, const Acc* HWY_RESTRIC
   a.Advance(n);
 }
 
-// sum = f(sum, i, v) for all.
+// Sets each sum to f(sum, i, v).
 template <class F, class Acc, int kHeight, int kVectors>
 HWY_INLINE void ForAll(Sums<Acc, kHeight, kVectors>& sums, const F& f) {
 #pragma GCC unroll 12
@@ -86,7 +86,7 @@ HWY_INLINE void ForAll(Sums<Acc, kHeight, kVectors>& sums, const F& f) {
   }
 }
 
-// What remains to be done to the sums, and their way to memory.
+// Adds partial sums, bias and residual, applies the bounds, and stores the results.
 template <class Acc, int kHeight, int kVectors>
 HWY_INLINE void Store(const Tile<Acc>& t, Sums<Acc, kHeight, kVectors>& sums) {
   const Tag<Acc> d;
@@ -129,7 +129,8 @@ HWY_INLINE void CopyRow(Ahead<Acc>& ahead) {
   --ahead.rows_to_copy;
 }
 
-// Prefetches the lines that are due after so many steps, and copies a row after each row of them.
+// Prefetches the cache lines that are due after `steps` more steps. For each row that is prefetched
+// it also copies a row to the panels.
 template <class Acc>
 HWY_INLINE void Advance(Ahead<Acc>& ahead, int64_t steps) {
   RowPrefetch& fetch = ahead.fetch;
@@ -231,7 +232,8 @@ HWY_AFTER_NAMESPACE();
 namespace executorch::cpu::gemm {
 namespace {
 
-// Plain loops, which the compiler may vectorise, for types that vector units do not multiply.
+// Scalar loops, which the compiler may vectorise, for types that Highway cannot multiply as
+// vectors.
 template <class Acc, int kHeight, int kVectors>
 void run_scalar_tile(const Tile<Acc>& t) {
   constexpr int kWidth = kVectors * 4;

@@ -1,14 +1,15 @@
 /// Attention without the matrix of scores in memory.
 ///
-/// Vectors run along queries. A tile of queries is transposed once (q^T, [dim][queries]), so that
-/// both products are outer products over elements of k and v where they lie:
+/// The lanes of a vector are queries. A tile of queries is transposed once (q^T, [dim][queries]),
+/// so that both products are sums of outer products, and k and v need not be transposed:
 ///   s^T[j, :] = sum_d k[j, d] * q^T[d, :]        o^T[c, :] += sum_j v[j, c] * p^T[j, :]
-/// and the running maximum and sum of a query are a lane: no operation crosses lanes. Scores carry
-/// a factor log2(e), so that probabilities are powers of 2.
+/// The running maximum and sum of a query are lanes as well, so no operation crosses lanes. Scores
+/// carry a factor log2(e), so that probabilities are powers of 2.
 ///
-/// A task is a group of queries of one head; it goes over the keys in blocks of kKeys that it brings
-/// into a dense float copy once for all its tiles. A few queries per key head (decoding) go another
-/// way, with vectors along dim, that reads each key and value once.
+/// A task computes a group of queries of one head. It visits the keys in blocks of kKeys and copies
+/// each block once, as dense floats, for all its tiles. If there are few queries per key head
+/// (decoding), attention_few-inl.h is used instead: its vectors run along dim, and it reads each
+/// key and value once.
 // clang-format off
 #if defined(EXECUTORCH_CPU_NN_ATTENTION_INL_H_) == defined(HWY_TARGET_TOGGLE)  // once per target
 #ifdef EXECUTORCH_CPU_NN_ATTENTION_INL_H_
@@ -31,11 +32,12 @@ namespace executorch::cpu {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-/// Queries that share one copy of a block of keys.
+/// The least and the most queries that share one copy of a block of keys.
 constexpr int64_t kLeastGroup = 128, kMostGroup = 1024;
 
-/// Queries of a task: so many that keys, which come from far, are copied seldom, while what is kept of
-/// the queries stays in the L2 cache; but so few that there are tasks for all threads. Whole tiles.
+/// The number of queries of a task, a multiple of the tile's. It is so large that keys, which come
+/// from memory, are copied rarely, but the queries and their results stay in the L2 cache, and
+/// there are tasks enough for all threads.
 inline int64_t GroupSize(const Attention& a) {
   const Size kept = (Size(a.dim) + a.value_dim + 2) * 4;  // bytes of a query
   const auto threads = static_cast<int64_t>(loop_threads());
@@ -69,7 +71,7 @@ class HeadTask {
            kMaxWidth * kKeys + per_tile * (group / kMaxWidth);
   }
 
-  /// Queries [first, first + count), no more than the group.
+  /// Computes queries [first, first + count); count is at most the size of a group.
   void run(int64_t first, int64_t count) {
     LoadQueries(first, count);
     const int64_t keys =
@@ -138,7 +140,8 @@ class HeadTask {
     }
   }
 
-  /// Dense copies of n keys and values; keys are padded to whole tiles, values to an even dim.
+  /// Copies n keys and values as dense floats. Keys are padded to whole tiles, values to an even
+  /// dim.
   void CopyBlock(int64_t key, int64_t n) {
     if (copied_) return;
     copied_ = true;
@@ -221,7 +224,8 @@ bool RunAs(const Attention& a, Scratch& scratch) {
   }
   const int64_t size = GroupSize(a);
   const int64_t groups = (a.queries + size - 1) / size;
-  // Late queries see more where the future is hidden: pairs of an early and a late group.
+  // If attention is causal, late queries see more keys: a task is a pair of an early and a late
+  // group.
   const int64_t grain = a.causal && groups > 1 ? 2 : 1;
   const int64_t n = a.batch * a.heads * groups;
   const ThreadScratch<float> buffers(scratch, HeadTask<T, K>::ScratchSize(a, size),

@@ -25,7 +25,7 @@ bool Attention::run(Scratch& scratch) const {
   scratch.add_products(Size(batch) * heads * queries * keys * (Size(dim) + value_dim));
   if (kept.has_value() && *kept != type && type != Type::F32) return false;
   Attention a = *this;
-  a.causal_offset = std::clamp(causal_offset, -queries, keys);  // beyond, it says no more
+  a.causal_offset = std::clamp(causal_offset, -queries, keys);  // larger ones mean the same
   return HWY_DYNAMIC_DISPATCH(RunAttention)(a, scratch);
 }
 

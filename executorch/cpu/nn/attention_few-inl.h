@@ -23,14 +23,16 @@ namespace executorch::cpu {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-/// Rows (queries times heads of one key head) that are too few to fill vectors.
+/// The most rows (queries times heads per key head) for which this is used: too few to fill
+/// vectors.
 constexpr int64_t kFewRows = 6;
 
-/// The queries of one key head, at most kFewRows rows: query i of the head's g-th query head.
+/// The queries of one key head, at most kFewRows rows. A row is a query of one of the query heads
+/// that share the key head.
 template <class T, class K>
 class FewRowsTask {
  public:
-  /// `buffer` has ScratchSize(a) floats. So many heads are computed together, block by block.
+  /// `buffer` has ScratchSize(a) floats. `together` heads are computed together, block by block.
   FewRowsTask(const Attention& a, int64_t b, int64_t kv_head, int64_t together, float* buffer)
       : a_(a), b_(b), kv_head_(kv_head), group_(a.heads / a.kv_heads), together_(together) {
     q_row_ = RoundUp(a.dim, kLanes);
@@ -54,7 +56,7 @@ class FewRowsTask {
       sum_[r] = 0;
     }
   }
-  /// The block of keys from `key` on, each of which is read from memory once.
+  /// Adds the block of keys from `key` on to the results. Each key is read from memory once.
   void visit(int64_t key) {
     const int64_t n = std::min(kKeys, a_.keys - key);
     HWY_ALIGN float p[kFewRows][kKeys + kLanes];
@@ -95,16 +97,16 @@ class FewRowsTask {
     return static_cast<U*>(data) + b_ * batch + h * head + r % a_.queries * row;
   }
 
-  /// A row and a block of keys: p is what is added to the scores, then the scores, then their
-  /// probabilities.
+  /// A row and a block of keys. p first holds the mask, to which the scores are added, and then
+  /// their probabilities.
   struct Block {
     int64_t row;
     float* p;
     int64_t visible;  // keys
-    float alpha;      // what the row's sums so far are multiplied by
+    float alpha;      // the factor that rescales the row's sums so far
   };
   static constexpr int64_t kTogether = 4;  // keys whose scores are summed side by side
-  /// Rows of which each element of a key, or of a value, is multiplied as it is loaded.
+  /// The most rows that each loaded element of a key or value is multiplied by.
   static constexpr int kMostTogether = ET_VECTOR_REGISTERS == 32 ? 4 : 3;
   static constexpr auto kSize = static_cast<int64_t>(sizeof(K));
   static constexpr int64_t kAhead = 8 << 10;  // bytes between a row and the one prefetched with it
@@ -113,9 +115,9 @@ class FewRowsTask {
     return static_cast<const K*>(rows.data) + b_ * rows.batch_stride + kv_head_ * rows.head_stride;
   }
 
-  /// Brings columns [c, c + n) of one row after the other to the second-level cache, for the first is
-  /// full of what is in use: of rows that are needed later than row j, of this head or of the one that
-  /// follows it. Where heads are computed together these are the rows of the next block.
+  /// Prefetches columns [c, c + n) of one row after another into L2, as L1 is full of data in use.
+  /// The rows are those needed some time after row j, of this head or of the next one; where heads
+  /// are computed together, they are rows of the next block.
   class Prefetch {
    public:
     HWY_INLINE Prefetch(const FewRowsTask& task, const AttentionRows& rows, int64_t j, int64_t c,
@@ -140,8 +142,8 @@ class FewRowsTask {
     const int64_t row_stride_, n_;
   };
 
-  /// f(how many, the first of them, whether it is the first of all): as many as registers hold, for
-  /// keys and values are converted for each.
+  /// Calls f(count, first block, whether these are the first blocks) for as many of the n blocks at
+  /// once as registers hold, because keys and values are converted again in each call.
   template <class F>
   static void Together(const Block* blocks, int64_t n, const F& f) {
     const int64_t parts = (n + kMostTogether - 1) / kMostTogether;
@@ -163,7 +165,8 @@ class FewRowsTask {
     }
   }
 
-  /// How many of n keys row r sees, and what is added to its scores.
+  /// Returns how many of n keys row r sees, and writes the numbers that the mask adds to its scores
+  /// to p.
   int64_t VisibleKeys(int64_t r, int64_t key, int64_t n, float* p) const {
     const int64_t h = kv_head_ * group_ + r / a_.queries, i = r % a_.queries;
     const int64_t visible = a_.causal ? std::min(n, i + a_.causal_offset + 1 - key) : n;
@@ -174,7 +177,7 @@ class FewRowsTask {
     return visible;
   }
 
-  /// p[j] += the product of the row's query and key j.
+  /// p[j] += dot product of the row's query and key j.
   template <int kRows>
   void Scores(const Block* blocks, int64_t key, int64_t n, bool first) const {
     const Floats d;
@@ -214,7 +217,8 @@ class FewRowsTask {
       }
 #pragma GCC unroll 4
       for (int i = 0; i < kRows; ++i) {
-        // Behind the last key there is memory for a vector, which Softmax() fills.
+        // This may write behind the last key, where there is room for a vector; Softmax()
+        // overwrites it.
         float* const p = blocks[i].p + j;
         hn::StoreU(hn::Add(hn::LoadU(d_scores, p), SumsOfLanes(d, sums[i])), d_scores, p);
       }
@@ -308,8 +312,8 @@ class FewRowsTask {
   float max_[kFewRows], sum_[kFewRows];
 };
 
-/// Heads that may be computed together, where they lie side by side in each row: then memory is read
-/// in the order of rows, not once from its beginning to its end for each head.
+/// The most heads that are computed together where the heads of a row are contiguous. Memory is
+/// then read row by row, rather than once from beginning to end for each head.
 constexpr int64_t kHeadsTogether = 8, kMostDimTogether = 1024;
 
 inline int64_t HeadsTogether(const Attention& a) {
@@ -320,8 +324,8 @@ inline int64_t HeadsTogether(const Attention& a) {
   return small && side_by_side(a.k) && side_by_side(a.v) ? std::min(kHeadsTogether, a.kv_heads) : 1;
 }
 
-/// Key heads [begin, end) of all batch entries, at most `most` together. `buffer` has so many times
-/// FewRowsTask::ScratchSize(a) floats.
+/// Computes key heads [begin, end) of all batch entries, at most `most` together. `buffer` has
+/// `most` times FewRowsTask::ScratchSize(a) floats.
 template <class T, class K>
 void RunFewRows(const Attention& a, int64_t begin, int64_t end, int64_t most, float* buffer) {
   using Task = FewRowsTask<T, K>;

@@ -1,4 +1,4 @@
-/// What both ways of computing attention share: rows as floats, and masks.
+/// Shared by both algorithms of attention: conversion of rows to floats, and masks.
 // clang-format off
 #if defined(EXECUTORCH_CPU_NN_ATTENTION_ROWS_INL_H_) == defined(HWY_TARGET_TOGGLE)  // once per target
 #ifdef EXECUTORCH_CPU_NN_ATTENTION_ROWS_INL_H_
@@ -22,7 +22,7 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 using Floats = hn::ScalableTag<float>;
 constexpr int64_t kLanes = static_cast<int64_t>(hn::MaxLanes(Floats()));
-/// Probabilities of a block of keys, 64 queries wide, take half of a first-level cache.
+/// The keys of a block: its probabilities for 64 queries take half of an L1 cache.
 constexpr int64_t kKeys = 96;
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
@@ -51,17 +51,18 @@ HWY_INLINE void StoreRow(const float* HWY_RESTRICT src, int64_t n, T* HWY_RESTRI
   if (rest > 0) StoreFloatsN(LoadFloatsN(d, src + i, rest), d, dst + i, rest);
 }
 
-/// What a mask holds for some rows of queries and a block of keys.
+/// Which keys of a block the mask lets some queries see: all, none, or some, with numbers to add.
 enum class Seen : uint8_t { All, None, Some };
 
-/// Row i of the mask at dst + i * kKeys, as numbers to add.
+/// Reads a block of the mask as numbers to add to scores; row i is written to dst + i * kKeys.
 class MaskBlock {
  public:
   MaskBlock(const Attention& a, int64_t b, int64_t h) : a_(a) {
     offset_ = b * a.mask_batch_stride + h * a.mask_head_stride;
   }
 
-  /// Reads `rows` x `n` elements from (row, key); fewer rows are read where all are one.
+  /// Reads `rows` x `n` elements from (row, key) on. If all rows of the mask are the same, reads
+  /// one.
   Seen read(int64_t row, int64_t rows, int64_t key, int64_t n, float* HWY_RESTRICT dst) {
     if (a_.mask_kind == Attention::Mask::None) return Seen::All;
     one_row = a_.mask_row_stride == 0;
@@ -107,7 +108,8 @@ class MaskBlock {
       const auto hidden = hn::Eq(v, lowest);
       all = all && hn::AllFalse(d, hn::And(here, hn::Ne(v, zero)));
       none = none && hn::AllFalse(d, hn::AndNot(hidden, here));
-      // The lowest finite number hides a key as well, but not from a row of its kind.
+      // The lowest finite number hides a key as well. But a row in which all keys have it still has
+      // finite scores, so the numbers stay finite after scaling.
       const auto scaled = KeepNaN(v, hn::Max(hn::Mul(v, log2e), finite));
       hn::StoreU(hn::IfThenElse(hidden, lowest, scaled), d, dst + j);
     }

@@ -1,4 +1,5 @@
-/// A tile of queries against a block of keys: vectors run along queries, see attention-inl.h.
+/// Multiplies a tile of queries by a block of keys and values. The lanes of a vector are queries;
+/// see attention-inl.h.
 // clang-format off
 #if defined(EXECUTORCH_CPU_NN_ATTENTION_TILES_INL_H_) == defined(HWY_TARGET_TOGGLE)  // once per target
 #ifdef EXECUTORCH_CPU_NN_ATTENTION_TILES_INL_H_
@@ -88,8 +89,8 @@ struct Block {
   int64_t dim, value_dim;  // value_dim is even: v is padded
 };
 
-/// Scores to probabilities in place; rescales the tile's sums. alpha: what the sums so far are
-/// worth now.
+/// Replaces scores by probabilities, updates maxima and sums, and writes the factors that rescale
+/// the tile's earlier results to alpha.
 template <int64_t kVectors>
 HWY_INLINE void Probabilities(float* HWY_RESTRICT s, int64_t n, float* HWY_RESTRICT max,
                               float* HWY_RESTRICT sum, float* HWY_RESTRICT alpha) {
@@ -105,7 +106,8 @@ HWY_INLINE void Probabilities(float* HWY_RESTRICT s, int64_t n, float* HWY_RESTR
   for (int64_t v = 0; v < kVectors; ++v) {
     const auto before = hn::LoadU(d, max + v * kLanes);
     hn::StoreU(m[v], d, max + v * kLanes);
-    // Where all was hidden so far, any reference serves but -infinity.
+    // If all keys were hidden so far, the maximum is -infinity; any other number serves in its
+    // place.
     m[v] = hn::IfThenZeroElse(hn::Eq(m[v], hn::Set(d, -kInfinity)), m[v]);
     const auto factor = Exp2OfNegative(d, hn::Sub(before, m[v]));
     hn::StoreU(factor, d, alpha + v * kLanes);
@@ -122,7 +124,7 @@ HWY_INLINE void Probabilities(float* HWY_RESTRICT s, int64_t n, float* HWY_RESTR
   for (int64_t v = 0; v < kVectors; ++v) hn::StoreU(total[v], d, sum + v * kLanes);
 }
 
-/// Queries of one tile and what is known of their result so far.
+/// The queries of one tile, and their results so far.
 struct Tile {
   float* q;                      // [dim][width], scaled
   float* o;                      // [padded value_dim][width]
@@ -133,7 +135,7 @@ struct Tile {
   int64_t width() const { return vectors * kLanes; }
 };
 
-/// Calls f with a constant: the number of vectors of a tile.
+/// Calls f with the number of vectors of a tile as a compile-time constant.
 template <class F>
 HWY_INLINE void WithVectors(int64_t vectors, const F& f) {
   if (vectors == 1) {
@@ -171,7 +173,8 @@ HWY_NOINLINE void Update(const Tile& tile, const Block& block, int64_t n, float*
   }
 }
 
-/// dst[c][r] = src[r][c] for r < rows, c < columns, both multiples of what TransposeColumns does.
+/// dst[c][r] = src[r][c] for r < rows, c < columns, which are multiples of TransposeColumns()'
+/// sizes.
 inline void Transpose(const float* src, int64_t src_row, int64_t rows, int64_t columns, float* dst,
                       int64_t dst_row) {
   const Floats d;

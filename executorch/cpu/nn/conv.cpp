@@ -17,7 +17,8 @@ using gemm::convert;
 // Multiply-adds that are worth another thread.
 constexpr int64_t kGrainWork = 1 << 15;
 
-// The distance between neighbours when all positions of a kind are walked as one; 0 if they cannot.
+// The distance between neighbours if a single stride walks all positions of one kind; 0 if none
+// does.
 int64_t joint_stride(const ConvAxis* axis, int64_t ConvAxis::*extent, int64_t ConvAxis::*stride) {
   int64_t joint = 0, count = 1;
   for (int d = 2; d >= 0; --d) {
@@ -29,7 +30,7 @@ int64_t joint_stride(const ConvAxis* axis, int64_t ConvAxis::*extent, int64_t Co
   return joint == 0 ? 1 : joint;
 }
 
-// One group of one image: what a source of patches or weights needs to know.
+// One group of one image, for the sources of patches and weights.
 template <class T>
 struct Group {
   const Conv<T>& c;
@@ -103,9 +104,9 @@ void gather_patch_panel(const void* matrix, int64_t, int64_t j0, int64_t nj, int
   }
 }
 
-// The channels of a group as floats, for patches gathered by vectors: the image itself; or a copy,
-// in which a transposed convolution finds its strides filled with zeros and so becomes one of step
-// 1 whose taps go backwards.
+// The channels of a group as floats, for patches gathered by vectors. It is the image itself, or a
+// copy. The copy for a transposed convolution has zeros between the strides, so that the
+// convolution becomes one of stride 1 with its taps in reverse order.
 struct FloatImage {
   ConvAxis axis[3];
   const float* data = nullptr;
@@ -124,7 +125,7 @@ void copy_row(const T* from, const ConvAxis& w, int64_t step, float* to) {
   }
 }
 
-// False if the memory was refused.
+// Returns false if the memory is refused.
 template <class T>
 bool float_image(const Group<T>& g, Scratch& scratch, FloatImage& f) {
   const Conv<T>& c = g.c;
@@ -180,8 +181,8 @@ void gather_float_panel(const void* matrix, int64_t, int64_t j0, int64_t nj, int
   gather_patches()(patches.rows, patches.first_pixel + j0, nj, p0, np, to, ld);
 }
 
-// Patches [pixel, (tap, channel)] as rows of A where channels are contiguous. Taps along width that
-// lie side by side are copied as one.
+// Patches [pixel, (tap, channel)] as rows of A, for contiguous channels. Taps that are neighbours
+// along width are copied together.
 template <class T>
 void gather_patch_rows(const void* matrix, int64_t, int64_t i0, int64_t ni, int64_t p0, int64_t np,
                        Accumulator<T>* to, int64_t ld) {
@@ -198,7 +199,7 @@ void gather_patch_rows(const void* matrix, int64_t, int64_t i0, int64_t ni, int6
       const int64_t n = std::min(run - skip, p0 + np - p);
       const int64_t id = z.position(od, tap / (w.kernel * h.kernel), c.transposed);
       const int64_t ih = h.position(oh, tap / w.kernel % h.kernel, c.transposed);
-      // Elements [begin, end) of this piece lie inside the row.
+      // Elements [begin, end) of this piece lie inside the row of the image.
       int64_t begin = 0, end = id < 0 || ih < 0 ? 0 : n, at = 0;
       if (side_by_side) {
         at = (ow * w.stride - w.padding) * c.group_in + skip;
@@ -235,7 +236,8 @@ class Products {
   }
 
   [[nodiscard]] bool run(Scratch& scratch) const {
-    // Pixels whose results are evenly spaced: all, or those of a slice, or of a row.
+    // The pixels of one product must be evenly spaced: all pixels, or those of a slice, or of a
+    // row.
     int64_t n_pixels = c_.pixels(), pixel = pixel_;
     if (pixel_ == 0) {
       n_pixels = c_.axis[2].out;
@@ -252,7 +254,7 @@ class Products {
       }
       return true;
     };
-    // Many products share threads among them, a few are divided themselves.
+    // Many products are distributed over threads; a few are divided by themselves.
     if (n_jobs >= 4 * threads) {
       const int64_t work = c_.group_out * c_.group_in * c_.taps() * n_pixels;
       LoopScratch loop(scratch);
@@ -309,7 +311,7 @@ class Products {
     return product.run(scratch);
   }
 
-  /// The step along the summed dim where the weights lie; 0 if there is no single one.
+  /// The stride of the weights along the summed dim; 0 if there is no single one.
   int64_t weight_step() const {
     if (by_taps_) {
       if (c_.taps() == 1) return c_.weight_in;
@@ -363,7 +365,8 @@ class Products {
   bool by_taps_;  // the summed dim is (tap, channel), else (channel, tap)
 };
 
-// One channel per group, both contiguous along width, or all contiguous among themselves.
+// Depthwise convolutions: input and output are both contiguous along width, or channels are
+// contiguous.
 template <class T>
 bool is_depthwise(const Conv<T>& c) {
   if (c.group_in != 1 || c.group_out != 1 || c.transposed || c.groups == 1) return false;
@@ -406,7 +409,7 @@ bool run_depthwise(const Conv<T>& c, Scratch& scratch) {
   return true;
 }
 
-// The multiply-adds. Where they can be counted, so can any product of extents.
+// The number of multiply-adds. If it fits an int64, so does any product of extents.
 template <class T>
 Size products_of(const Conv<T>& c) {
   Size products = Size(c.batch) * c.groups * c.group_in * c.group_out;

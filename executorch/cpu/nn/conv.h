@@ -1,4 +1,4 @@
-/// Convolution in up to three dimensions over operands where they lie.
+/// Convolution in up to three dimensions. Operands are read where they lie, with any strides.
 #pragma once
 
 #include <executorch/cpu/activation.h>
@@ -16,8 +16,8 @@ struct ConvAxis {
   int64_t stride = 1, padding = 0, dilation = 1;
   int64_t in_stride = 0, weight_stride = 0, out_stride = 0;
 
-  /// Input position that output `o` meets with tap `k`; -1 outside (transposed, also between
-  /// strides).
+  /// The input position that tap `k` of output `o` reads; -1 if it lies outside the input or, in a
+  /// transposed convolution, between strides.
   int64_t position(int64_t o, int64_t k, bool transposed) const {
     int64_t at = transposed ? o + padding - k * dilation : o * stride - padding + k * dilation;
     if (transposed) {
@@ -27,8 +27,9 @@ struct ConvAxis {
     return at >= 0 && at < in ? at : -1;
   }
 
-  /// Outputs [begin, end) for which tap k meets an element of the input: output i the one at
-  /// i * stride + k * dilation - padding. Transposed, inputs for which it meets an output.
+  /// The outputs [begin, end) for which tap k reads an element inside the input: output i reads
+  /// position i * stride + k * dilation - padding. In a transposed convolution, the inputs
+  /// [begin, end) for which tap k contributes to an output.
   struct Steps {
     int64_t begin = 0, end = 0;
   };
@@ -49,13 +50,15 @@ struct ConvAxis {
 ///   T        float, F16, BF16, double, int8_t to int64_t, uint8_t; sums as in Gemm
 ///   bias     groups * group_out contiguous elements, or null
 ///   residual laid out as `out`, or null; may be `out` itself
-/// out must not overlap another operand. Extents >= 0, stride and dilation >= 1, any padding. What
-/// lies beyond the image is not there: work and memory are in proportion to what the operands hold,
-/// whatever is asked for (conv_sparse.h). Results do not depend on the number of threads.
+/// out must not overlap another operand. Extents >= 0, stride and dilation >= 1, any padding. Taps
+/// outside of the image are skipped, so work and memory are in proportion to the elements of the
+/// operands, whatever the padding or dilation (conv_sparse.h). Results do not depend on the number
+/// of threads.
 ///
 /// Dense convolutions are matrix products whose patches are gathered panel by panel, never stored:
 /// [o, (i, t)] x [(i, t), x] where pixels are contiguous (floats: conv_planes.h), [x, (t, i)] x
-/// [(t, i), o] where channels are. One input channel per group is summed directly along either.
+/// [(t, i), o] where channels are. Depthwise convolutions (one input channel per group) are
+/// computed directly, for both layouts.
 template <class T>
 struct Conv {
   ConvAxis axis[3];
@@ -76,7 +79,7 @@ struct Conv {
   int64_t taps() const { return axis[0].kernel * axis[1].kernel * axis[2].kernel; }
   int64_t pixels() const { return axis[0].out * axis[1].out * axis[2].out; }
 
-  /// False: `scratch` was refused, or positions and work leave the range of int64.
+  /// Returns false if scratch memory is refused, or if positions or the work exceed int64.
   [[nodiscard]] bool run(Scratch& scratch) const;
 };
 

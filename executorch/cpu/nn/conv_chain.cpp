@@ -11,12 +11,13 @@ namespace {
 using gemm::ceil_div;
 using gemm::round_up;
 
-// What lies between the steps of a band: half of a usual second-level cache of 1 MiB; where all of
-// it is less, bands gain nothing.
+// The floats of a band's intermediate results: half of a usual L2 cache of 1 MiB. If all
+// intermediate results are smaller, bands gain nothing.
 constexpr int64_t kBandFloats = 140 << 10;
-// Bands are shared among threads: as many, or a multiple.
+// The least number of bands, if there are as many rows. More are tried in steps of half of it, so
+// that threads share bands evenly.
 constexpr int64_t kBands = 8;
-// More of them are not tried one number after the other, and do not pay.
+// Beyond this number, each try doubles the number of bands, because so many are not faster anyway.
 constexpr int64_t kMostBands = 4096;
 
 struct Rows {
@@ -26,17 +27,17 @@ struct Rows {
 
 Rows rows_read(const ConvAxis& h, Rows out) {
   const int64_t last = (out.end - 1) * h.stride - h.padding + (h.kernel - 1) * h.dilation;
-  // At least one, so that no band is empty: all its taps are padding then.
+  // A band reads at least one row, even if all its taps are padding.
   const int64_t begin = std::clamp<int64_t>(out.begin * h.stride - h.padding, 0, h.in - 1);
   return {begin, std::clamp<int64_t>(last + 1, begin + 1, h.in)};
 }
 
-// Floats from a channel to the next one: not a multiple of what a cache repeats after.
+// The floats from one channel to the next. They are no multiple of a cache's set stride.
 Size channel_step(const Conv<float>& step, Rows out) {
   return round_up(Size(out.count()) * step.axis[2].out, 16) + 16;
 }
 
-// The rows that each step of a band computes.
+// A band: the rows that each step computes.
 struct Band {
   Rows out[ConvChain::kMost], in;
 
@@ -61,7 +62,7 @@ int64_t height_of(const ConvChain& chain) {
   return chain.steps[chain.n - 1].axis[1].out;
 }
 
-// Rows of the last result in a band; depends on sizes only.
+// The number of rows of the last result in a band. It depends on sizes only.
 int64_t band_rows(const ConvChain& chain) {
   const int64_t height = height_of(chain);
   const auto fits = [&](int64_t rows) {

@@ -14,11 +14,11 @@ namespace {
 using gemm::ceil_div;
 using gemm::round_up;
 
-// A shallower one is cheaper with rows of pixels than with panels.
+// Products with a smaller k are faster with rows of pixels than with panels.
 constexpr int64_t kShallow = 256;
 
-// Calls f(i0, ni, block, buffer) for parts of m channels and blocks of pixels, which threads share;
-// those of one part after the other if `channels_first`.
+// Calls f(i0, ni, block, buffer) for parts of m channels and blocks of pixels, which threads share.
+// If `channels_first`, all blocks of one part come before the next part.
 template <class F>
 void for_parts(int64_t m, int64_t n_blocks, int64_t work, bool channels_first,
                const ThreadScratch<float>& buffers, const F& f) {
@@ -53,7 +53,7 @@ class Planes : public PlaneConv {
            c.group_out >= 4;
   }
 
-  // False if the memory was refused, as of all that follow.
+  // Returns false if memory is refused, as all functions below do.
   [[nodiscard]] bool run() const {
     const bool whole_image =
         h.stride == 1 && w.stride == 1 && h.padding == 0 && w.padding == 0 && h.in_stride == w.in;
@@ -133,7 +133,7 @@ class Planes : public PlaneConv {
     return true;
   }
 
-  // The panel of a block: its vectors, then its further pixels.
+  // The floats of the panel of a block: its vectors, then its further pixels.
   int64_t panel_size() const { return whole.k * (kPartialColumns + columns_.n_dots); }
   // `further` has room for np vectors.
   void fill_panel(int64_t block, int64_t p0, int64_t np, float* panel, float* further) const {
@@ -163,7 +163,7 @@ class Planes : public PlaneConv {
   }
 
   bool panels() const {
-    // Few blocks are divided by channels, whose parts share panels.
+    // If there are few blocks, channels are divided as well, and the parts share panels.
     if (columns_.n_blocks < 4 * static_cast<int64_t>(loop_threads())) return shared_panels();
     const Size partials = partial_floats(whole.m);
     const Size panel_floats = round_up(Size(panel_size()), kPartialColumns);

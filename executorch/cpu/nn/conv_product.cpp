@@ -25,14 +25,15 @@ using V = hn::Vec<Floats>;
 constexpr int64_t kLanes = static_cast<int64_t>(hn::MaxLanes(Floats()));
 constexpr int kVectors = 3;
 
-// 32 registers hold 8 x 3 sums, 16 hold 4 x 3, beside three vectors of B and one of A.
+// The rows of a tile. 32 registers hold 8 x 3 vectors of sums, 16 registers 4 x 3, beside three
+// vectors of B and one of A.
 constexpr int kRows = ET_VECTOR_REGISTERS == 32 ? 8 : 4;
-// Of an unrolled loop; with more, GCC keeps some sums on the stack.
+// The steps of the unrolled loop. With more, GCC keeps some sums on the stack.
 constexpr int kSteps = ET_MULTIPLIES_BY_LANE ? 4 : 2;
 constexpr int kWeightsOfLine = static_cast<int>(kLine / sizeof(float));
 
-/// Sums of a tile that need more than a bound: the residual, other functions. They lie in
-/// sums[i * kVectors * kLanes + j]; n columns of them are stored at column j0.
+/// Finishes a tile whose epilogue is more than bounds: a residual or other activations. The sums
+/// are at sums[i * kVectors * kLanes + j]; n columns of them are stored at column j0.
 HWY_NOINLINE void FinishTile(const PlaneProduct& p, const float* sums, int64_t i0, int64_t height,
                              int64_t j0, int64_t n) {
   const Floats d;
@@ -55,7 +56,7 @@ HWY_INLINE bool IsBounded(const PlaneProduct& p) {
          (p.act.kind == Activation::Kind::None || p.act.kind == Activation::Kind::Clamp);
 }
 
-/// sums += the next n columns of a times as many rows of b.
+/// sums += the next n columns of a times the next n rows of b.
 template <int n, bool kOffsets, int kHeight, int kWide>
 HWY_INLINE void MultiplyAdd(gemm::RowPointers<float, kHeight>& a, const float* HWY_RESTRICT& b,
                             int64_t ldb, const int64_t*& offsets, V (&sums)[kHeight][kWide]) {
@@ -115,8 +116,8 @@ HWY_INLINE void Tile(const PlaneProduct& p, int64_t i0) {
   gemm::RowPointers<float, kHeight> a(p.a + i0 * lda, lda);
   const float* HWY_RESTRICT b = p.b;
   const int64_t* offsets = p.offsets;
-  // The weights of the next rows: a model's come from memory, and rows are too short for hardware
-  // to prefetch.
+  // Prefetch the weights of the next rows. They come from memory, and rows are too short for the
+  // hardware's prefetcher.
   const float* next = p.a + (i0 + kHeight) * lda;
   int64_t n = k / kSteps;
   for (; n > 0; --n) {
@@ -154,8 +155,8 @@ HWY_INLINE void Tile(const PlaneProduct& p, int64_t i0) {
   FinishTile(p, lanes, i0, kHeight, 0, p.n);
 }
 
-/// to[i * kVectors * kLanes + j] = the sums of rows i0 + i, i < kHeight, of further columns
-/// [column, column + kColumns).
+/// Computes the sums of rows i0 + i, i < kHeight, and of further columns [column, column +
+/// kColumns), and stores them at to[i * kVectors * kLanes + j].
 template <int kHeight, int kColumns>
 HWY_INLINE void Dots(const PlaneProduct& p, int64_t i0, int64_t column, float* to) {
   const Floats d;
@@ -199,7 +200,7 @@ HWY_INLINE void Dots(const PlaneProduct& p, int64_t i0, int64_t column, float* t
   }
 }
 
-/// Rows [i0, i0 + kHeight) of the further columns.
+/// Computes rows [i0, i0 + kHeight) of the further columns.
 template <int kHeight>
 HWY_NOINLINE void FurtherColumns(const PlaneProduct& p, int64_t i0) {
   HWY_ALIGN float sums[kHeight * kVectors * kLanes];

@@ -1,4 +1,4 @@
-/// The inner loop of convolutions over planes: some channels of a block of pixels.
+/// The microkernel of convolutions over planes: it computes some channels of a block of pixels.
 #pragma once
 
 #include <executorch/cpu/activation.h>
@@ -13,9 +13,9 @@ namespace executorch::cpu {
 ///   j < n     pixels, n <= most_columns. Row p of b begins at b + offsets[p], or at b + p * ldb
 ///             without offsets, and is read up to a multiple of `lanes`
 ///   n <= j < n + n_dots
-///             further pixels: column j - n is contiguous along p at dots + (j - n) * ld_dots. A
-///             pixel that is left over from whole vectors costs one lane so, not a vector
-///   partial   [m, n + n_dots], sums to go on from instead of the bias; null: none
+///             further pixels: column j - n is contiguous along p at dots + (j - n) * ld_dots. So
+///             a pixel that is left over from whole vectors costs a lane, not a vector
+///   partial   [m, n + n_dots], partial sums that are added instead of the bias, or null
 ///   residual  laid out as out, or null; may be `out` itself
 struct PlaneProduct {
   int64_t m = 0, n = 0, k = 0;
@@ -39,10 +39,10 @@ struct PlaneProduct {
 
 struct PlaneKernels {
   int64_t lanes;
-  int64_t most_columns;  // of a block: three vectors
-  int64_t rows;          // of a tile
+  int64_t most_columns;  // the most columns of a block: three vectors
+  int64_t rows;          // the rows of a tile
   void (*product)(const PlaneProduct&);
-  /// Elements of even and of odd index of a row of n.
+  /// Splits a row of n elements into those of even and those of odd index.
   void (*split)(const float* from, int64_t n, float* even, float* odd);
 };
 const PlaneKernels& plane_kernels();

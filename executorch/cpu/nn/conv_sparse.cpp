@@ -8,13 +8,14 @@
 namespace executorch::cpu {
 namespace {
 
-// A factor that the padding of no convolution in use reaches, and what is little anyhow: visits of
-// a tap, floats.
+// A convolution is sparse if visits exceed the operands by this factor, which no convolution in use
+// reaches, and also exceed a small absolute number of visits of a tap, or of floats.
 constexpr int64_t kProportion = 64;
 constexpr int64_t kFewVisits = 1 << 24;
 constexpr int64_t kFewPadded = 1 << 22;
 constexpr int64_t kFewCopies = 1 << 26;  // of all images
-// Phases of a transposed convolution, each with some overhead; visits that outweigh it.
+// Each phase of a transposed convolution has some overhead. There may be kFewPhases phases, or more
+// if each has kVisitsOfPhase visits on average, which outweigh the overhead.
 constexpr int64_t kFewPhases = 1 << 12;
 constexpr int64_t kVisitsOfPhase = 1 << 12;
 
@@ -24,12 +25,12 @@ int64_t steps_of(const ConvAxis& a, bool transposed) {
 int64_t extent_of(const ConvAxis& a, bool transposed) {
   return transposed ? a.out : a.in;
 }
-// Positions that steps and taps reach over.
+// The number of positions that the steps and taps of an axis span.
 int64_t reach_of(const ConvAxis& a, bool transposed) {
   return (steps_of(a, transposed) - 1) * a.stride + (a.kernel - 1) * a.dilation + 1;
 }
 
-// Pairs of a tap and an output that meet an element of the image.
+// The number of pairs of a tap and an output for which the tap reads an element of the image.
 int64_t count_meetings(const ConvAxis& a, bool transposed) {
   int64_t n = 0;
   for (int64_t k = 0; k < a.kernel; ++k) {
@@ -84,7 +85,7 @@ bool leave_out_idle_taps(Conv<T>& c) {
 
 bool is_sparse(const ConvExtents& c) {
   const ConvAxis* const end = c.axis + c.n_axes;
-  // No padding to speak of.
+  // Whether an axis has no padding worth mentioning.
   const auto is_usual = [](const ConvAxis& a) { return reach_of(a, false) < 2 * a.in + 8; };
   if (!c.transposed && std::all_of(c.axis, end, is_usual)) return false;
   const Size products = Size(c.batch) * c.groups * c.group_in * c.group_out;
@@ -94,7 +95,8 @@ bool is_sparse(const ConvExtents& c) {
     const int64_t per_phase = (a->out + a->stride - 1) / a->stride;
     visits *= Size(a->kernel) * (c.in_phases ? per_phase : a->out);
     meetings *= count_meetings(*a, c.transposed);
-    // Inputs are spread in steps of a stride, or copied as far as outputs reach.
+    // Other algorithms spread inputs with zeros between strides, or copy the whole range that
+    // outputs read.
     const int64_t reach = reach_of(*a, c.transposed);
     padded *= c.in_phases ? Size(a->in) + reach / a->stride + per_phase
                           : Size(std::max(reach, AxisTaps(*a, c.transposed).extent(a->out)));
@@ -140,7 +142,7 @@ class Sparse {
       n_taps_[d] = list_meeting_taps(c_.axis[d], c_.transposed, taps_[d]);
     }
     const int64_t planes = c_.batch * c_.groups * c_.group_out;
-    // With fewer planes than threads, the sums of all of these would need more than the result.
+    // With fewer planes than threads, sums for all threads would need more memory than the result.
     std::optional<UsePool> alone;
     if (planes < static_cast<int64_t>(loop_threads())) alone.emplace(nullptr);
     const ThreadScratch<Acc> sums(scratch, c_.pixels());
@@ -174,12 +176,12 @@ class Sparse {
     return step * a.stride + tap.k * a.dilation - a.padding;
   }
 
-  // What one tap adds to a plane.
+  // Adds the products of one tap to the sums of a plane.
   void add(const T* image, const T* weight, const MeetingTap* const (&tap)[3], Acc* sums) const {
     const ConvAxis* const a = c_.axis;
     for (int d = 0; d < 3; ++d) weight += tap[d]->k * a[d].weight_stride;
     const int64_t sum_strides[3] = {a[1].out * a[2].out, a[2].out, 1};
-    // Along width, from step to step.
+    // The steps along width.
     const int64_t first = tap[2]->steps.begin, n = tap[2]->steps.end - first;
     const int64_t from_step = (c_.transposed ? 1 : a[2].stride) * a[2].in_stride;
     const int64_t to_step = c_.transposed ? a[2].stride : 1;

@@ -1,42 +1,44 @@
-/// Convolutions that mostly visit what is not there: with paddings, dilations or strides out of
-/// proportion to the image.
+/// Convolutions whose taps lie mostly outside of the image, because paddings, dilations or strides
+/// are out of proportion to the image.
 #pragma once
 
 #include <executorch/cpu/nn/conv.h>
 
 namespace executorch::cpu {
 
-/// Whether the axis' extents, and all positions that it visits, are integers far from the limits of
-/// int64. Everything below, and the other algorithms, rely on that.
+/// Whether the extents of the axis, and all positions that its taps read, are far from the limits
+/// of int64. The functions below and all other algorithms rely on that.
 bool has_positions(const ConvAxis& axis, bool transposed);
 
-/// Leaves out taps that meet nothing of the image, and the part of the image before the first tap.
-/// False: nothing is left to sum.
+/// Removes from `c` the taps that read no element of the image for any output, and the part of the
+/// image before the first tap. Returns false if no tap is left.
 template <class T>
 bool leave_out_idle_taps(Conv<T>& c);
 
-/// What decides which algorithm suits a convolution.
+/// The properties of a convolution that decide which algorithm suits it.
 struct ConvExtents {
   const ConvAxis* axis;
   int n_axes;
   bool transposed;
   int64_t batch, groups, group_in, group_out;
-  bool in_phases = false;  // the algorithm is that of conv_transposed.h
+  bool in_phases = false;  // whether the algorithm would be that of conv_transposed.h
 };
 /// Whether algorithms that visit every tap of every output, or copy the image with its padding,
-/// would do so out of all proportion to what the operands hold.
+/// would need work or memory far out of proportion to the elements of the operands.
 bool is_sparse(const ConvExtents& extents);
 
-/// A tap that meets something of the image, and in which steps.
+/// A tap that reads elements of the image, and the steps (ConvAxis::met_by) in which it does.
 struct MeetingTap {
   int64_t k;
   ConvAxis::Steps steps;
 };
-/// Those of an axis, in order; `taps` has room for its kernel. Returns how many there are.
+/// Writes the meeting taps of an axis to `taps`, in order, and returns their number. `taps` must
+/// have room for axis.kernel entries.
 int64_t list_meeting_taps(const ConvAxis& axis, bool transposed, MeetingTap* taps);
 
-/// Visits the elements of the image that each tap meets, and nothing else. Needs memory for the
-/// sums of a plane for each thread. Cost: a few operations for each of those meetings.
+/// Computes `c` by visiting only the elements of the image that each tap reads. Needs scratch
+/// memory for the sums of a plane for each thread. Cost: a few operations for each such element.
+/// Returns false if the memory is refused.
 template <class T>
 [[nodiscard]] bool run_sparse(const Conv<T>& c, Scratch& scratch);
 

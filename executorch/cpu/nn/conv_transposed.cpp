@@ -8,10 +8,11 @@
 namespace executorch::cpu {
 namespace {
 
-// With position(o, k) = (o + padding - k * dilation) / stride and o = q * stride + r, the outputs
-// of the remainder r for which that is whole with tap k0 < stride, and so with k0 + m * stride:
-// they meet q + first - m * dilation. Taps are walked backwards, so that positions rise from `from`
-// on. Strides and dilations have no common factor: each k0 has a remainder of its own.
+// A phase. Output o = q * stride + r reads position (o + padding - k * dilation) / stride with tap
+// k. For tap k0 < stride there is one remainder r for which this is whole; it then is whole for
+// taps k0 + m * stride as well, which read position q + first - m * dilation. Taps are visited in
+// reverse order, so that positions increase from `from` on. The stride and the dilation have no
+// common factor, so that each k0 has a remainder of its own.
 struct Phase {
   int64_t r, taps, out, from;
 
@@ -26,7 +27,7 @@ struct Phase {
   int64_t end(const ConvAxis& a) const { return from + out + (taps - 1) * a.dilation; }
 };
 
-// Calls f(k0, phase) for each that has outputs; false if one of the calls was.
+// Calls f(k0, phase) for each phase that has outputs. Returns false if one of the calls does.
 template <class F>
 bool for_phases(const ConvAxis& a, const F& f) {
   for (int64_t k0 = 0; k0 < a.stride; ++k0) {
@@ -36,7 +37,8 @@ bool for_phases(const ConvAxis& a, const F& f) {
   return true;
 }
 
-// What the phases of an axis read, with what they find outside the image, and the longest one.
+// The range of positions that the phases of an axis read, inside and outside of the image, and the
+// length of the longest phase.
 struct ReadRange {
   int64_t from = 0, end = 0, most_out = 0;
 
@@ -50,7 +52,7 @@ struct ReadRange {
   }
 };
 
-// Images with zeros around them, so that no phase has padding, and planes for the results of one
+// Holds images padded with zeros, so that phases need no padding, and planes for the results of one
 // phase.
 class Phases {
  public:
@@ -100,7 +102,7 @@ class Phases {
     Copy{dims, 4, sizeof(float), from, image + first_}.run();
   }
 
-  // Outputs of one phase of the padded image.
+  // Computes the outputs of one phase from the padded image.
   bool run_phase(const int64_t (&k0)[3], const Phase (&phases)[3], float* out,
                  Scratch& scratch) const {
     const ConvAxis* const all = padded_.axis;

@@ -128,7 +128,8 @@ void Tiles(const WinogradImage& image, int64_t n_in, int64_t i0, int64_t i_end, 
   const int64_t end = t0 + n + n_dots;
   for (int64_t i = i0; i < i_end; ++i) {
     float* const to = v + i * ld;
-    // In ascending order: what a vector writes beyond its row of tiles the next one overwrites.
+    // In ascending order, because a vector may write beyond its row of tiles, and the next one
+    // overwrites that.
     for (int64_t t = t0; t < end;) {
       const int64_t ty = t / image.tiles_across, tx = t % image.tiles_across;
       const int64_t row_end = std::min(end, t + image.tiles_across - tx);
@@ -156,7 +157,7 @@ HWY_NOINLINE V ApplyAny(const Activation& act, V x) {
   return Apply(Floats(), act, x);
 }
 
-// One vector of results at element `at`, of which n exist.
+// Applies the epilogue to a vector of results and stores the first n at element `at`.
 HWY_INLINE void Finish(const WinogradResult& to, V x, V bias, int64_t at, size_t n) {
   const Floats d;
   x = hn::Add(x, bias);
@@ -171,7 +172,7 @@ HWY_INLINE void Finish(const WinogradResult& to, V x, V bias, int64_t at, size_t
   StoreFloatsN(x, d, to.out + at, n);
 }
 
-// Tiles [tx, tx + kLanes) of row ty, as far as they exist.
+// Stores tiles [tx, tx + kLanes) of row ty, as far as they exist.
 HWY_INLINE void StoreTiles(const WinogradResult& to, int64_t channel, V bias, int64_t ty,
                            int64_t tx, int64_t n_tiles, const float* m, int64_t m_point) {
   const Floats d;

@@ -17,8 +17,8 @@
 namespace executorch::cpu {
 namespace {
 
-/// Blocks that are transposed at a time, which a first-level cache holds: 8 lines of dst from each
-/// of their columns, 4 lines of src from each of their rows.
+/// The size of the blocks that are transposed at a time, which fit an L1 cache: a column has 8
+/// cache lines of dst, a row 4 cache lines of src.
 template <class T>
 constexpr int64_t kBlockRows = sizeof(T) < 4 ? 128 : 512 / static_cast<int64_t>(sizeof(T));
 template <class T>
@@ -122,14 +122,14 @@ HWY_EXPORT(Weave32);
 HWY_EXPORT(Weave64);
 
 constexpr int64_t kGrainBytes = 65536;
-// Of two elements at least: dst has 2^40 places then.
+// The most dims of at least two elements; dst then has 2^40 elements.
 constexpr int kMaxDims = 40;
 
 struct alignas(8) Bits128 {
   uint64_t word[2];
 };
 
-/// The positions of some dims in order, and their offsets.
+/// Iterates over the positions in some dims, in order, with their offsets.
 class Position {
  public:
   Position(const Copy::Dim* dims, int n, int64_t at) : dims_(dims), n_(n) {
@@ -158,7 +158,7 @@ class Position {
   int64_t index_[kMaxDims];
 };
 
-/// With a step that is known loads become vectors and shuffles.
+/// With a step known at compile time, the compiler makes loads of vectors and shuffles.
 template <int64_t kStep, class T>
 void gather_run(const T* src, T* dst, int64_t n) {
   for (int64_t i = 0; i < n; ++i) dst[i] = src[i * kStep];
@@ -185,7 +185,7 @@ void copy_run(const T* src, int64_t src_step, T* dst, int64_t dst_step, int64_t 
     write(dst, n, true,
           [&](int64_t i, int64_t m, T* to) { gather_run(src + i * src_step, src_step, to, m); });
   } else if (dst_step == 1 && src_step == 1) {
-    // Not memcpy: a damaged program may have planned both into the same bytes.
+    // Not memcpy, because a damaged program may have planned both into the same bytes.
     memmove(dst, src, static_cast<size_t>(n) * sizeof(T));
   } else if (dst_step == 1) {
     gather_run(src, src_step, dst, n);
@@ -210,7 +210,7 @@ void transpose(const T* src, int64_t src_row, int64_t rows, int64_t columns, T* 
   }
 }
 
-/// Whether what is copied is larger than the caches.
+/// Whether the copied elements exceed the caches.
 template <class T>
 bool overflows(const Copy& a) {
   int64_t read = sizeof(T), written = sizeof(T);
@@ -221,13 +221,13 @@ bool overflows(const Copy& a) {
   return overflows_caches(read + written);
 }
 
-/// Elements from a cache line's boundary to p.
+/// The number of elements from the last cache line boundary to p.
 template <class T>
 int64_t past_line(const T* p) {
   return static_cast<int64_t>(reinterpret_cast<uintptr_t>(p) % kLine / sizeof(T));
 }
 
-/// Whether all rows of dst lie alike to cache lines.
+/// Whether all rows of dst have the same offset from a cache line's boundary.
 template <class T>
 bool rows_lie_alike(const Copy& a) {
   constexpr int64_t kPerLine = kLine / static_cast<int64_t>(sizeof(T));
@@ -237,8 +237,8 @@ bool rows_lie_alike(const Copy& a) {
   return true;
 }
 
-/// Where the last dim has stride 1 in dst and another one, `across`, has it in src: planes of the
-/// two in blocks.
+/// Copies where the last dim has stride 1 in dst and another dim, `across`, has stride 1 in src:
+/// planes of these two dims are transposed in blocks.
 template <class T>
 void copy_planes(const Copy& a, int across) {
   constexpr int64_t kRows = kBlockRows<T>, kColumns = kBlockColumns<T>;
@@ -256,7 +256,7 @@ void copy_planes(const Copy& a, int across) {
   const int64_t early = past ? past_line(dst) : 0;  // blocks of rows begin with cache lines
   const int64_t wide = (row.size + early + kRows - 1) / kRows;
   const int64_t high = (column.size + kColumns - 1) / kColumns;
-  // Along the shorter side first: its pages are those that come again.
+  // The shorter side is the inner loop, so that few pages are visited again and again.
   const bool columns_first = column.size < row.size;
   const int64_t block_bytes =
       std::min(row.size, kRows) * std::min(column.size, kColumns) * static_cast<int64_t>(sizeof(T));
@@ -284,7 +284,7 @@ void copy_rows(const Copy& a) {
   const int64_t row_bytes = row.size * static_cast<int64_t>(sizeof(T));
   int64_t rows = 1;
   for (int d = 0; d < a.n_dims - 1; ++d) rows *= a.dims[d].size;
-  // Of short rows the lines at the ends, which are not written past the caches, are too many.
+  // In short rows too many cache lines are at the ends, which cannot be written past the caches.
   const bool past = row_bytes >= 8 * kLine && overflows<T>(a);
   if (rows == 1) {
     parallel_for(row.size, kGrainBytes / static_cast<int64_t>(sizeof(T)),
@@ -318,7 +318,7 @@ void weave(const T* src, int64_t plane, int64_t n_planes, int64_t n, T* dst) {
   }
 }
 
-/// Two or three planes, of images mostly, as the last dim of a dense dst.
+/// Interleaves two or three planes, mostly of images, along the last dim of a dense dst.
 template <class T>
 bool copy_woven(const Copy& a) {
   if (a.n_dims < 2 || sizeof(T) > 8 || overflows<T>(a)) return false;
@@ -356,7 +356,7 @@ void copy_elements(const Copy& a) {
     return copy_planes<T>(a, across);
   }
   if (a.n_dims > 1 && across >= 0 && row.size < kNarrow && row.src != 1) {
-    // A few planes woven together: long runs of src instead.
+    // To interleave a few planes, copy long runs of src.
     Copy::Dim dims[kMaxDims];
     std::copy_n(a.dims, a.n_dims, dims);
     std::swap(dims[across], dims[a.n_dims - 1]);

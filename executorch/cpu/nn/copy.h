@@ -7,11 +7,12 @@
 namespace executorch::cpu {
 
 /// dst[i0 * dst0 + i1 * dst1 + ...] = src[i0 * src0 + i1 * src1 + ...]
-/// Elements are of 1, 2, 4, 8 or 16 bytes; strides are in elements, those of src of any sign or 0.
-/// Give dims in the order of falling dst strides and merged where they are one on both sides: runs
-/// are as long as the last dim. src and dst must not overlap, unless they are the same elements.
-/// Cost: memory's, also where the last dim changes (blocks are transposed in registers). Threads
-/// share the work. Sizes >= 0; any stride where there are no neighbours.
+/// Elements have 1, 2, 4, 8 or 16 bytes. Strides are in elements; those of src may be negative or
+/// 0. For speed, pass dims in the order of falling dst strides, and merge two dims where one stride
+/// walks both on both sides: elements are copied in runs of the last dim. src and dst must not
+/// overlap, unless they are the same elements. Cost: limited by memory bandwidth, also where the
+/// last dim of dst is not the last one of src, because blocks are transposed in registers. Threads
+/// share the work. Sizes >= 0; the stride of a dim of size 1 may be anything.
 struct Copy {
   struct Dim {
     int64_t size, src, dst;

@@ -1,4 +1,4 @@
-/// What depthwise convolutions of both layouts do with their sums.
+/// The epilogue of depthwise convolutions of both layouts.
 // clang-format off
 #if defined(EXECUTORCH_CPU_NN_DEPTHWISE_FINISH_INL_H_) == defined(HWY_TARGET_TOGGLE)  // once per target
 #ifdef EXECUTORCH_CPU_NN_DEPTHWISE_FINISH_INL_H_
@@ -30,7 +30,7 @@ HWY_INLINE float ToFloat(const T* p) {
   return hn::GetLane(LoadFloatsN(Floats(), p, 1));
 }
 
-// What follows the sum of n <= kLanes results: the residual and the function.
+// Applies residual and activation to n <= kLanes sums and stores them at out + at.
 template <class T>
 HWY_INLINE void Finish(const Conv<T>& c, V x, size_t n, int64_t at) {
   const Floats d;

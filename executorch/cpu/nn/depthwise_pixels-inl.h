@@ -17,7 +17,7 @@ namespace executorch::cpu {
 namespace HWY_NAMESPACE {
 namespace depthwise {
 
-// The taps of one output that lie inside the image, from channel 0 on.
+// The taps of one output pixel that lie inside the image.
 template <class T>
 struct Taps {
   const T* x[kDepthwiseTaps];
@@ -25,7 +25,7 @@ struct Taps {
   int64_t n = 0;
 };
 
-// kVectors vectors of channels from g on.
+// Computes kVectors vectors of channels of an output pixel, from channel g on.
 template <int kVectors, class T>
 HWY_INLINE void PixelChannels(const Conv<T>& c, const Taps<T>& taps, int64_t g, const float* biases,
                               int64_t to) {
@@ -50,7 +50,7 @@ HWY_INLINE void PixelChannels(const Conv<T>& c, const Taps<T>& taps, int64_t g, 
   }
 }
 
-// The last n < kLanes channels.
+// Computes the last n < kLanes channels of an output pixel.
 template <class T>
 HWY_INLINE void LastChannels(const Conv<T>& c, const Taps<T>& taps, int64_t g, size_t n,
                              const float* biases, int64_t to) {
@@ -62,9 +62,9 @@ HWY_INLINE void LastChannels(const Conv<T>& c, const Taps<T>& taps, int64_t g, s
   Finish(c, sum, n, to + g);
 }
 
-// Columns [begin, end) of a row of outputs whose windows of kSize x kSize taps lie within the
-// image; kVectors vectors of channels from g on, whose weights stay in registers. `x` is channel 0
-// of column 0's first tap, `to` of its output.
+// Computes output columns [begin, end) of a row, whose windows of kSize x kSize taps lie within the
+// image, in kVectors vectors of channels from g on. Weights stay in registers. `x` is the address
+// of channel 0 of the first tap of column 0, `to` that of its output.
 template <int kSize, int kVectors, class T>
 HWY_INLINE void RowChannels(const Conv<T>& c, const T* x, int64_t begin, int64_t end,
                             const float* weights, const float* biases, int64_t g, int64_t to) {
@@ -97,8 +97,8 @@ HWY_INLINE void RowChannels(const Conv<T>& c, const T* x, int64_t begin, int64_t
   }
 }
 
-// The columns whose windows lie within the image: computed for whole vectors of channels here,
-// begin == end if none are.
+// Computes whole vectors of channels of the columns [begin, end) whose windows lie within the
+// image. begin == end if there are none.
 template <class T>
 HWY_INLINE void InnerColumns(const Conv<T>& c, int64_t b, int64_t row, const float* weights,
                              const float* biases, int64_t* begin, int64_t* end) {

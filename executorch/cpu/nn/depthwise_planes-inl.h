@@ -17,8 +17,8 @@ namespace executorch::cpu {
 namespace HWY_NAMESPACE {
 namespace depthwise {
 
-// A channel with its padding, its positions sorted by their remainder modulo the strides, so that
-// what a tap meets is contiguous along width: position (oh + kh', ow + kw') of a part.
+// A padded channel whose positions are sorted into parts by their remainder modulo the strides. So
+// the inputs of a tap are contiguous along width: position (oh + kh', ow + kw') of a part.
 struct PaddedPlane {
   int64_t height, width;  // of a part
   int64_t part(const ConvAxis& h, const ConvAxis& w, int64_t kh, int64_t kw) const {
@@ -79,11 +79,12 @@ HWY_INLINE void SumTaps(const float* plane, const int64_t* parts, const float* w
   }
 }
 
-// The usual windows: kSize x kSize taps side by side, steps of 1 or 2. A strip of one vector of
-// outputs goes down the plane. Masks stand for the padding at both sides, or zeros in a copy of the
-// plane, where the instruction set has no masked loads or a plane is converted anyway. Each row of
-// the image is read once: its products with the rows of taps go to the outputs that are under way,
-// summed among themselves first, so that no output waits for the one before.
+// The usual windows: kSize x kSize taps without dilation, strides of 1 or 2. The plane is computed
+// in vertical strips one vector of outputs wide. The padding at both sides is handled by masked
+// loads, or by zeros in a copy of the plane if the instruction set has none or a plane must be
+// converted anyway. Each row of the image is read once. Its products with a row of taps are first
+// added to each other and then to the sum of an output row, so that no output waits for the one
+// before.
 template <class T>
 constexpr bool kMasked = kMasks&& std::is_same_v<T, float>;
 
@@ -104,7 +105,7 @@ struct Strip {
     }
   }
 
-  // What the lanes meet with each tap of a row.
+  // Loads the inputs of the strip's outputs for each tap of a row.
   HWY_INLINE void Load(const float* HWY_RESTRICT row, V (&x)[kSize]) const {
     const Floats d;
 #pragma GCC unroll 5
@@ -145,7 +146,8 @@ HWY_INLINE void RunStrip(const Conv<T>& c, const Strip<kSize, kStep, kMasked<T>>
     V parts[kCount];
     const int64_t ih = y - h.padding;
     if (ih >= 0 && ih < h.in) {
-      // The next plane: a strip jumps from row to row, which no processor foresees.
+      // Prefetch the next plane. Strips jump from row to row, which hardware prefetchers do not
+      // predict.
       const float* const ahead = image + ih * row_stride + strip.first + c.in_channel;
       if constexpr (kMasked<T>) {
         __builtin_prefetch(ahead);
@@ -181,8 +183,8 @@ HWY_INLINE void RunStrip(const Conv<T>& c, const Strip<kSize, kStep, kMasked<T>>
   add(last, std::integral_constant<int, 0>());
 }
 
-// A copy of a plane, of floats, with the zeros that strips read at both sides. The zeros stay from
-// plane to plane.
+// A copy of a plane as floats, with the zeros that strips read at both sides. The zeros are written
+// once and stay from plane to plane.
 struct PaddedRows {
   int64_t width, left, columns;  // of which are copied
 
@@ -220,7 +222,7 @@ HWY_INLINE bool HasStrips(const Conv<T>& c) {
          (w.kernel == 3 || w.kernel == 5) && w.stride <= 2;
 }
 
-// Planes [begin, end) of all images.
+// Computes planes [begin, end), counted over all images.
 template <int kSize, int kStep, bool kBounded, class T>
 void StripPlanes(const Conv<T>& c, int64_t begin, int64_t end, float* buffer) {
   const Floats d;
@@ -265,13 +267,13 @@ void StripPlanes(const Conv<T>& c, int64_t begin, int64_t end, float* buffer) {
   StripPlanes<kSize, kStep, false>(c, begin, end, buffer);
 }
 
-// The steps of an axis that count: with one output there is none.
+// The axis with stride 1 if it has a single output, for which the stride does not matter.
 inline ConvAxis WithSteps(ConvAxis a) {
   if (a.out == 1) a.stride = 1;
   return a;
 }
 
-// The padded plane, and its sums.
+// The sizes of the scratch memory: of the padded plane, and of its sums.
 struct PlaneScratch {
   ConvAxis h, w;
   PaddedPlane plane;
@@ -284,7 +286,7 @@ struct PlaneScratch {
     n_plane = Size(plane.height) * plane.width * h.stride * w.stride;
     n_sums = round_up(Size(h.out) * plane.width, kWide);
   }
-  // The last vectors of sums read beyond the plane, and are not used.
+  // The last vectors of sums read beyond the plane; these sums are not used.
   Size floats() const { return n_plane + n_sums + 2 * kWide; }
 };
 

@@ -12,7 +12,7 @@ HWY_BEFORE_NAMESPACE();
 namespace executorch::cpu {
 namespace HWY_NAMESPACE {
 
-/// Whether elements are taken from both sides' storage in pairs of vectors, without shuffles.
+/// Whether elements of both types can be loaded and stored in pairs of vectors, without shuffles.
 template <class X, class Y>
 constexpr bool kPaired = std::is_same_v<X, BF16>&& std::is_same_v<Y, BF16>;
 

@@ -1,7 +1,7 @@
 /// Functions of one and of two elements over arrays, and conversions between storage types.
-/// Operands and y may be the same array, not overlap otherwise; any alignment; n >= 0. On the
-/// calling thread. Computed in float; of the 16-bit types an activation's error before it is
-/// rounded is at most 0.3 units in the last place.
+/// An operand and y may be the same array but must not overlap otherwise. Any alignment; n >= 0.
+/// Everything runs on the calling thread and is computed in float. For the 16-bit types the error
+/// of an activation before rounding is at most 0.3 units in the last place.
 #pragma once
 
 #include <executorch/cpu/activation.h>
@@ -17,14 +17,14 @@ inline void apply(const Activation& act, const float* x, float* y, int64_t n) {
   apply(act, Type::F32, x, y, n);
 }
 
-/// Log2 is exact of powers of 2.
+/// Log2 is exact for powers of 2.
 enum class Function : uint8_t { Exp, Erf, Log, Log2, Sqrt, Rsqrt };
 /// y[i] = f(x[i])
 void apply(Function f, Type type, const void* x, void* y, int64_t n);
 
-/// Maximum and Minimum are NaN where an operand is.
+/// Maximum and Minimum are NaN where an operand is NaN.
 enum class Arithmetic : uint8_t { Add, Subtract, Multiply, Divide, Maximum, Minimum };
-/// An array, or where `data` is null one number.
+/// An array, or if `data` is null a single number.
 struct Operand {
   const void* data = nullptr;
   float number = 0;
@@ -32,7 +32,7 @@ struct Operand {
 /// y[i] = a[i] op b[i]; at least one of the two is an array.
 void apply(Arithmetic op, Type type, const Operand& a, const Operand& b, void* y, int64_t n);
 
-/// y[i] = x[i]; to narrower types rounded to nearest even.
+/// y[i] = x[i]; conversion to a narrower type rounds to nearest even.
 #define ET_ROW(T, name)                          \
   void convert(const T* x, float* y, int64_t n); \
   void convert(const float* x, T* y, int64_t n);

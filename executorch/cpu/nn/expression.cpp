@@ -18,9 +18,9 @@ namespace HWY_NAMESPACE {
 using Floats = hn::ScalableTag<float>;
 using Op = Expression::Op;
 
-/// Elements of a tile: the registers of a usual expression fit a first-level cache.
+/// The elements of a tile. The registers of a usual expression then fit an L1 cache.
 constexpr int64_t kTile = 512;
-/// Elements that are worth a thread's while.
+/// The elements that are worth another thread.
 constexpr int64_t kShare = 16384;
 
 /// y[i] = f(a[i], b[i])
@@ -75,7 +75,7 @@ void RunStep(const Expression::Step& s, const float* a, const float* b, float* y
 #undef ET_UNARY
 }
 
-/// n elements `stride` apart as floats: where they lie, or in `buffer`.
+/// Returns n elements, `stride` apart, as contiguous floats: where they lie, or copied to `buffer`.
 template <class T>
 const float* LoadTile(const T* from, int64_t stride, int64_t n, float* buffer) {
   const Floats d;
@@ -137,7 +137,7 @@ void RunTile(const Expression& e, const int64_t* in, int64_t out, int64_t n, boo
   });
 }
 
-/// Tiles [begin, end): those of the innermost loop first, then its repetitions.
+/// Computes tiles [begin, end), which are numbered along the innermost loop first.
 void RunTiles(const Expression& e, bool past, int64_t begin, int64_t end) {
   HWY_ALIGN float buffer[Expression::kMaxRegisters][kTile];
   const auto& inner = e.dims[0];

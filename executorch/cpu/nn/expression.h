@@ -1,5 +1,5 @@
-/// Several elementwise operations in one pass: tile by tile, with what lies between them in cache.
-/// Casts between the storage types cost nothing more.
+/// Several elementwise operations in one pass over memory. They are computed tile by tile, so that
+/// intermediate results stay in cache. Casts between the storage types cost nothing extra.
 #pragma once
 
 #include <executorch/cpu/activation.h>
@@ -9,10 +9,10 @@
 
 namespace executorch::cpu {
 
-/// out[i] = the last step's result, for every i of the nest of loops `dims`, computed in float.
+/// out[i] = result of the last step, for every i of the nested loops `dims`, computed in float.
 ///
-/// Registers hold a tile each: the first n_inputs the inputs, the others what steps write. A step
-/// may write the register that it reads.
+/// Steps read and write registers, each of which holds a tile. The first n_inputs registers hold
+/// the inputs, the others results of steps. A step may write a register that it reads.
 struct Expression {
   static constexpr int kMaxInputs = 8;
   static constexpr int kMaxRegisters = 16;
@@ -40,7 +40,7 @@ struct Expression {
     float scale = 1, shift = 0;
     Activation act = {};
   };
-  /// Strides in elements; 0 broadcasts.
+  /// A loop: its size, and the strides of inputs and result in elements; 0 broadcasts.
   struct Dim {
     int64_t size = 1;
     int64_t in[kMaxInputs] = {};
@@ -55,12 +55,12 @@ struct Expression {
   void* out = nullptr;
   const Step* steps = nullptr;
   int n_steps = 0;
-  /// Innermost first; fastest where the innermost is long and of strides 1 or 0.
+  /// The loops, innermost first. It is fastest if the innermost is long and has strides 1 or 0.
   int n_dims = 0;
   Dim dims[kMaxDims];
 
-  /// out must not overlap an input, unless it is the same elements in the same order. Sizes >= 0;
-  /// at least one step. Threads share the tiles.
+  /// Computes `out`. It must not overlap an input, unless both are the same elements in the same
+  /// order. Sizes >= 0; there must be at least one step. Threads share the tiles.
   void run() const;
 };
 

@@ -14,16 +14,17 @@ namespace {
 using int8::ceil_div;
 using int8::Segments;
 
-// Lines of an image that are copied together.
+// The bytes of image lines that are copied together as a block.
 constexpr int64_t kBlockBytes = 128 * 1024;
-// Lines that neighbouring blocks both copy are at most so many times those of a block.
+// The lines that neighbouring blocks both copy are at most this many times the lines of a block.
 constexpr int64_t kMostShared = 8;
-// Multiply-adds of a pixel that repay copying its bytes.
+// The number of multiply-adds of a pixel that repays copying its bytes.
 constexpr int64_t kRepaidWork = 4096;
-// A filter that grows out of proportion where groups fill no panel is not packed.
+// A filter is not packed if its panels would be far larger, because groups do not fill panels.
 constexpr int64_t kMostGrowth = 64, kSmallFilter = 1 << 26;
 
-/// How the windows of a convolution are read, whatever the image holds.
+/// The way in which the windows of a convolution are read, which does not depend on the image's
+/// data.
 struct Plan {
   const Int8Conv& conv;
   AxisTaps y, x;
@@ -44,8 +45,8 @@ struct Plan {
     direct = y.inside() && x.inside() && segments.bytes % 4 == 0 && !c.product.unsigned_a;
     flat = direct && y.kernel * x.kernel == 1 && y.step * x.step == 1 && y.out == y.in &&
            x.out == x.in && y.base + x.base == 0;
-    // What is read in place is copied to that end where several panels share it, and where bytes stay
-    // bytes only if their products take longer than a call for each pixel.
+    // What is read in place is copied to that end where several panels share it, and where bytes
+    // stay bytes only if their products take longer than a call for each pixel.
     const int8::Row& row = int8::kernels().rows[int8::kBytes];
     const bool repaid = row.operand.tile_element > 1 || c.group_out * segments.bytes >= kRepaidWork;
     prepared =
@@ -56,11 +57,11 @@ struct Plan {
   }
   Plan(const Plan&) = delete;
 
-  /// Sets the segments' offsets; `buffer` has segments.n elements.
+  /// Computes the segments' offsets in `buffer`, which has room for segments.n elements.
   void set_offsets(int64_t* buffer) {
     const int64_t across = segments.n / y.kernel;
     for (int64_t i = 0; i < segments.n; ++i) {
-      // Transposed ones read backwards.
+      // Transposed convolutions read segments in reverse order.
       const int64_t at = conv.transposed ? segments.n - 1 - i : i;
       buffer[i] = (at / across * y.tap * columns + at % across * x.tap) * channels;
     }
@@ -68,7 +69,7 @@ struct Plan {
   }
 };
 
-/// The source of Blocks for one group.
+/// The Source of int8::Blocks for one group of a convolution.
 struct Image {
   static constexpr bool panels_first = true;
   const Plan& plan;
@@ -142,7 +143,7 @@ struct Image {
     const int64_t pitch = plan.columns * plan.channels, all = plan.conv.groups * plan.channels;
     const int64_t zero = g.rows[image * g.m / plan.conv.batch / g.rows_share].zero_point;
     const int64_t rows = y.extent(n);
-    // What has a place inside the image.
+    // The part that lies inside of the image.
     const int64_t begin = std::max<int64_t>(0, -x.base);
     const int64_t end = std::max(begin, std::min(plan.columns, (x.in - 1) * x.up + 1 - x.base));
     const bool whole = x.up == 1 && plan.conv.groups == 1;
@@ -182,7 +183,7 @@ int64_t panels_of(const Int8Conv& conv) {
   return ceil_div(conv.group_out, int8::kernels().rows[int8::kBytes].columns);
 }
 
-/// What the filter of a convolution grows to: the groups' panels, then their columns.
+/// The layout of a packed filter: the panels of all groups, then their columns.
 struct Packing {
   Size group_bytes, weights_bytes, columns, bytes;
 
@@ -198,7 +199,8 @@ struct Packing {
   }
 };
 
-/// The weights from row j0 on; n rows in `buffer` if their elements lie apart.
+/// Returns the weights from row j0 on. If their elements are not contiguous, copies n rows to
+/// `buffer`.
 Int8Weights rows_of(const Int8Conv& conv, Int8Weights w, int64_t j0, int64_t n, uint8_t* buffer) {
   w.data += j0 * w.row_bytes;
   if (conv.filter_step == 1) return w;

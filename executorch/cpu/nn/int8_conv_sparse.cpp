@@ -7,14 +7,14 @@
 namespace executorch::cpu {
 namespace {
 
-/// The image and the groups of a convolution one after the other, from what each tap meets of them.
+/// Computes images and groups one after another, visiting only the pixels that taps read.
 class Sparse {
  public:
   Sparse(const Int8Conv& c, const MeetingTap* const (&taps)[2], const int64_t (&n_taps)[2])
       : c_(c), taps_{taps[0], taps[1]}, n_taps_{n_taps[0], n_taps[1]} {}
 
-  /// Sums are as if what lies outside were the zero point: then they are what finishes a product
-  /// expects.
+  /// Computes the sums of one group of one image. Pixels outside of the image count as the zero
+  /// point, so that the functions that finish products can be used.
   void run(const Int8Gemm& g, int64_t image, int64_t group, int32_t* sums) const {
     const ConvAxis &y = c_.axis[0], &x = c_.axis[1];
     const auto zero = static_cast<uint32_t>(g.rows[image / c_.product.rows_share].zero_point);
@@ -94,7 +94,7 @@ bool Int8Conv::run_sparse(Scratch& scratch) const {
     n_taps[d] = list_meeting_taps(axis[d], transposed, taps[d]);
   }
   const int64_t planes = batch * groups;
-  // With fewer planes than threads, the sums of all of these would need more than the result.
+  // With fewer planes than threads, sums for all threads would need more memory than the result.
   std::optional<UsePool> alone;
   if (planes < static_cast<int64_t>(loop_threads())) alone.emplace(nullptr);
   const ThreadScratch<int32_t> buffers(

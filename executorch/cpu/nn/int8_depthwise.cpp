@@ -1,8 +1,9 @@
 // Convolutions of 8-bit images channel by channel.
 //
-// A quad is what four lines of an image have at one place of one channel. Lines are interleaved to
-// quads once, then every output sums the columns that it reaches. Four lines may serve several
-// lines of outputs, each with its own weights: two, where three lines meet a window of stride 1.
+// A quad holds the bytes of four lines of an image at one position of one channel. Lines are
+// interleaved to quads once; then every output adds up the columns of its window. Four lines can
+// serve several lines of outputs, each with its own weights: two, for windows of three lines with
+// stride 1.
 //
 // What lies between channels that fill no vector is other pixels' channels, not padding: pixels are
 // computed in groups that fill whole vectors, so columns of one phase (of a stride) lie side by
@@ -22,14 +23,15 @@ namespace {
 using int8::ceil_div;
 using int8::round_up;
 
-// Of quads, which stay in the first-level cache.
+// The bytes of quads in a strip, which stay in the L1 cache.
 constexpr int64_t kStripBytes = 36 * 1024;
-// More channels are computed in blocks of a vector.
+// The most vectors of channels in a block; more channels are computed in blocks of one vector.
 constexpr int64_t kMostVectors = 3;
 // Of channels whose quads are one piece of each of four vectors.
 constexpr int64_t kPiece = 16;
 constexpr int64_t kGrainWork = 1 << 16;
-// Quads of wide windows take more than a cache, but not more than the image.
+// Quads of wide windows may exceed the cache. If they take more bytes than this and than the
+// operands, the sparse algorithm is used.
 constexpr int64_t kFewBytes = 1 << 24;
 
 struct DepthwisePlan {
@@ -70,9 +72,10 @@ struct DepthwisePlan {
     const int64_t columns = round_up(n, pixels) + ceil_div((x.kernel - 1) * x.tap + 1, x.step);
     return columns * pitch + lanes;
   }
-  /// Phases that n outputs have columns of.
+  /// The number of phases in which n outputs have columns.
   int64_t phases(int64_t n) const { return std::min(x.step, x.extent(n)); }
-  /// Not a multiple of a page, or stores to four planes would wait for one another.
+  /// The bytes of a plane. They are no multiple of a page, because stores to four planes would then
+  /// wait for one another.
   int64_t plane_bytes(int64_t n) const { return round_up(phases(n) * phase_bytes(n), 64) + 64; }
   int64_t strip() const {
     const int64_t whole = quads * 4 * plane_bytes(x.out);
@@ -93,7 +96,7 @@ void pack_block(const DepthwisePlan& plan, const Int8Gemm& g, int64_t block, int
                 uint8_t* to) {
   const int64_t lanes = plan.lanes, size = plan.chunks * lanes, first = block * plan.block;
   const auto* const w = reinterpret_cast<const int8_t*>(g.b.data);
-  // The channel at a place of a group of pixels; -1: none.
+  // The channel at a place of a group of pixels; -1 if there is none.
   const auto channel = [&](int64_t place) {
     const int64_t c = first + place % plan.block;
     return c < plan.channels ? c : -1;
@@ -136,7 +139,7 @@ void pack_block(const DepthwisePlan& plan, const Int8Gemm& g, int64_t block, int
   }
 }
 
-/// Lines of outputs that the same quads serve, of one block of channels.
+/// Computes the lines of outputs that read the same quads, for one block of channels.
 class DepthwiseLines {
  public:
   /// `offsets` has plan.taps() elements.
@@ -177,7 +180,7 @@ class DepthwiseLines {
     const AxisTaps &y = plan_.y, &x = plan_.x;
     const int64_t pixels = y.in * x.in, begin = o * x.step + x.base, extent = x.extent(n);
     const int64_t channel = block * plan_.block;
-    // Columns that are inside of the image.
+    // The columns inside of the image.
     const int64_t inner = std::clamp<int64_t>(-begin, 0, extent),
                   outer = std::clamp<int64_t>(x.in - begin, inner, extent);
     int8::FourRows rows{};

@@ -1,5 +1,5 @@
-/// Which positions of an image a convolution's outputs read, for positions that has_positions()
-/// (conv_sparse.h). Of the implementation.
+/// Internal: the positions of an image that the outputs of a convolution read. Needs an axis for
+/// which has_positions() (conv_sparse.h) is true.
 #pragma once
 
 #include <executorch/cpu/nn/conv.h>
@@ -8,8 +8,8 @@
 
 namespace executorch::cpu {
 
-/// Where outputs read along an axis: output o with tap t at o * step + base + t * tap, in steps of
-/// which `up` are one of the image.
+/// The positions that outputs read along an axis: tap t of output o reads o * step + base + t *
+/// tap. `up` of these units make one pixel of the image (the stride of a transposed convolution).
 struct AxisTaps {
   int64_t in, out, kernel, step, base, tap, up;
 
@@ -22,10 +22,10 @@ struct AxisTaps {
         tap(a.dilation),
         up(transposed ? a.stride : 1) {}
 
-  /// Steps that n outputs reach over.
+  /// The number of units that the taps of n outputs span.
   int64_t extent(int64_t n) const { return (n - 1) * step + (kernel - 1) * tap + 1; }
   bool inside() const { return up == 1 && base >= 0 && base + extent(out) <= in; }
-  /// The position in the image that is read at `step` of an output; -1: none.
+  /// The pixel of the image at unit `at`; -1 if there is none.
   int64_t position(int64_t at) const {
     return at >= 0 && at % up == 0 && at / up < in ? at / up : -1;
   }

@@ -1,4 +1,4 @@
-/// Ranges of lanes, and whether loads under a mask stay inside it.
+/// Masks for ranges of lanes, and whether masked loads access memory inside of their mask only.
 // clang-format off
 #if defined(EXECUTORCH_CPU_NN_LANES_INL_H_) == defined(HWY_TARGET_TOGGLE)  // once per target
 #ifdef EXECUTORCH_CPU_NN_LANES_INL_H_
@@ -20,10 +20,10 @@ namespace executorch::cpu {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-/// False: a masked load of floats may touch what its mask leaves out.
+/// If false, a masked load of floats may access memory that its mask leaves out.
 constexpr bool kMasks = ET_MASKED_FLOATS;
 
-/// Lanes [begin, end); both may lie outside the vector.
+/// The mask of lanes [begin, end); both may lie outside the vector.
 template <class D>
 HWY_INLINE hn::Mask<D> Between(D d, int64_t begin, int64_t end) {
   constexpr auto kLanes = static_cast<int64_t>(hn::MaxLanes(D()));

@@ -1,9 +1,9 @@
 /// exp, log, tanh, erf, the normal distribution function and the activations made of them, on
 /// vectors of float. `d` is any descriptor of float lanes.
 ///
-/// NaN gives NaN and infinities their limits. Errors are at most 4 units in the last place, of
-/// activations 8, results that are denormal included; NormalCdf, Gelu and GeluTanh of negative x
-/// lose more, to the rounding of what they hand to exp: some 12 + 3 x^2 units.
+/// NaN gives NaN, and infinities give the limits. Errors are at most 4 units in the last place, 8
+/// for activations, also for denormal results. NormalCdf, Gelu and GeluTanh of negative x lose
+/// more, because the argument that they pass to exp is rounded: some 12 + 3 x^2 units.
 // clang-format off
 #if defined(EXECUTORCH_CPU_NN_MATH_INL_H_) == defined(HWY_TARGET_TOGGLE)  // once per target
 #ifdef EXECUTORCH_CPU_NN_MATH_INL_H_
@@ -23,8 +23,8 @@ namespace executorch::cpu {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-/// A factor that is not needed any more could be overwritten by a multiply-add: GCC then moves sums
-/// from register to register, and some to the stack. One that is used here is not overwritten.
+/// Keeps x alive up to here. Otherwise GCC lets a multiply-add overwrite a factor after its last
+/// use, and then moves sums between registers, and some to the stack.
 template <class V>
 HWY_INLINE void Use([[maybe_unused]] V x) {
 #if HWY_COMPILER_GCC && HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX2
@@ -46,7 +46,7 @@ HWY_INLINE V KeepNaN(V x, V y) {
   return hn::IfThenElse(hn::IsNaN(x), x, y);
 }
 
-/// The larger and the smaller of two; NaN where either is.
+/// The larger and the smaller of two; NaN where either is NaN.
 template <class V>
 HWY_INLINE V Larger(V x, V y) {
   return KeepNaN(x, hn::IfThenElse(hn::Gt(x, y), x, y));
@@ -56,7 +56,7 @@ HWY_INLINE V Smaller(V x, V y) {
   return KeepNaN(x, hn::IfThenElse(hn::Lt(x, y), x, y));
 }
 
-/// f(name, value) for each operation on vectors v and w that switches over kinds of them have.
+/// Expands f(name, value) for each arithmetic operation; value is its result for vectors v and w.
 #undef ET_FOR_EACH_ARITHMETIC
 #define ET_FOR_EACH_ARITHMETIC(f)                                             \
   f(Add, hn::Add(v, w)) f(Subtract, hn::Sub(v, w)) f(Multiply, hn::Mul(v, w)) \
@@ -73,8 +73,9 @@ constexpr int32_t kRounderBits = 0x4B400000;
 /// e^x = 2^n * e^r with n = round(x / ln 2): |r| <= ln(2) / 2, where a polynomial does.
 template <class D, class V>
 HWY_INLINE V Exp(D d, V x) {
-  // e^89 overflows, e^-104 underflows to 0. What does is left out: processors of Intel take more than a
-  // hundred cycles for a result that is not normal, and masked scores are such.
+  // e^89 overflows, and e^-104 underflows to 0. Arguments below are set to 0 first, because
+  // processors of Intel take more than a hundred cycles for a denormal result, and masked scores
+  // would give such.
   const auto vanishes = hn::Lt(x, hn::Set(d, -104.0f));
   const V bounded = hn::Min(hn::Set(d, 89.0f), hn::IfThenZeroElse(vanishes, x));
   const V rounder = hn::Set(d, kRounder);
@@ -105,7 +106,7 @@ HWY_INLINE V LogOfMantissa(D d, V x, V& exponent) {
   const hn::RebindToSigned<D> di;
   const auto tiny = hn::Lt(x, hn::Set(d, 0x1p-126f));  // denormal: made normal first
   const auto bits = hn::BitCast(di, hn::IfThenElse(tiny, hn::Mul(x, hn::Set(d, 0x1p23f)), x));
-  // The exponent goes up where the mantissa passes the root of 2.
+  // The exponent is one larger where the mantissa exceeds the square root of 2.
   const auto raised = hn::Add(bits, hn::Set(di, 0x3F800000 - 0x3F3504F3));
   const auto power = hn::Sub(hn::ShiftRight<23>(raised), hn::Set(di, 127));
   exponent = hn::Sub(hn::ConvertTo(d, power), hn::IfThenElseZero(tiny, hn::Set(d, 23.0f)));
@@ -119,7 +120,7 @@ HWY_INLINE V LogOfMantissa(D d, V x, V& exponent) {
   return hn::Add(f, tail);
 }
 
-/// What a logarithm gives for 0, infinity, negative numbers and NaN; else y.
+/// The logarithm of x if x is 0, infinite, negative or NaN; otherwise y.
 template <class D, class V>
 HWY_INLINE V LogLimits(D d, V x, V y) {
   const V infinity = hn::Inf(d);
@@ -144,7 +145,7 @@ HWY_INLINE V Log2(D d, V x) {
   return LogLimits(d, x, hn::MulAdd(r, hn::Set(d, 1.44269504f), n));
 }
 
-/// 1 / x by a step of Newton's from y, which has half of its bits.
+/// 1 / x, by a step of Newton's method from y, which is right to half of the bits.
 template <class D, class V>
 HWY_INLINE V RefineReciprocal(D d, V x, V y) {
   return hn::MulAdd(hn::NegMulAdd(x, y, hn::Set(d, 1.0f)), y, y);
@@ -166,7 +167,8 @@ HWY_INLINE V Exp2OfNegative(D d, V x) {
   const hn::RebindToSigned<D> di;
   const V lowest = hn::Set(d, -127.0f);
   const V bounded = hn::IfThenElse(hn::Lt(x, lowest), lowest, x);  // NaN stays
-  // With the exponent's bias in the rounder the low bits are those of 2^n; of 2^-127 they are 0.
+  // The rounder includes the exponent's bias, so the low bits are the exponent bits of 2^n, and 0
+  // for 2^-127.
   const V rounder = hn::Set(d, kRounder + 127);
   const V shifted = hn::Add(bounded, rounder);
   const V r = hn::Sub(bounded, hn::Sub(shifted, rounder));
@@ -188,7 +190,7 @@ HWY_INLINE V Tanh(D d, V x) {
   return hn::CopySign(hn::IfThenElse(hn::Lt(a, hn::Set(d, 0.625f)), small, large), x);
 }
 
-/// Where erf is computed from its series.
+/// The bound of |x| below which erf is computed from its series.
 constexpr float kErfSmall = 0.95f;
 
 /// erf(x) / x for |x| <= 1, given x^2.

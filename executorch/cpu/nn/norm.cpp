@@ -16,7 +16,7 @@ HWY_BEFORE_NAMESPACE();
 namespace executorch::cpu {
 namespace HWY_NAMESPACE {
 
-/// Elements whose sums are kept in float; a run of them stays in the first-level cache.
+/// The elements of a run, whose sum is computed in float. A run stays in the L1 cache.
 constexpr int64_t kRun = 2048;
 constexpr int64_t kGrain = 16384;     // elements
 constexpr int64_t kLongest = 262144;  // bytes of rows of which two stay in a second-level cache
@@ -36,7 +36,7 @@ struct Moments {
   }
 };
 
-/// Sum of f(x[i]) for n <= kRun; f(0) of lanes beyond n must be taken back by the caller's mask.
+/// The sum of f(x[i]) for n <= kRun elements.
 template <class T, class F>
 HWY_INLINE float SumOf(const T* HWY_RESTRICT x, int64_t n, const F& f) {
   const Floats d;
@@ -54,7 +54,7 @@ HWY_INLINE float SumOf(const T* HWY_RESTRICT x, int64_t n, const F& f) {
   return hn::GetLane(hn::SumOfLanes(d, hn::Add(hn::Add(sum[0], sum[1]), hn::Add(sum[2], sum[3]))));
 }
 
-/// Sums of x - middle and of its squares.
+/// The sums of x - middle and of (x - middle)^2.
 template <class T>
 HWY_INLINE void SumDeviations(const T* HWY_RESTRICT x, int64_t n, float middle, double& sum,
                               double& squares) {
@@ -89,7 +89,7 @@ Moments MomentsOf(const T* HWY_RESTRICT x, int64_t n) {
     const int64_t m = std::min(kRun, n - i);
     const double count = static_cast<double>(m);
     const float about = SumOf(x + i, m, [](V v) HWY_ATTR { return v; }) / static_cast<float>(m);
-    // Deviations from a rounded mean; what they sum to takes back what the rounding added.
+    // The mean is rounded. The sum of deviations from it, `bias`, corrects mean and squares.
     double bias, squares;
     SumDeviations(x + i, m, about, bias, squares);
     result.Merge(count, about + bias / count, squares - bias * bias / count);
@@ -106,7 +106,7 @@ double MeanSquare(const T* HWY_RESTRICT x, int64_t n) {
   return sum / static_cast<double>(n);
 }
 
-/// y = x * scale + shift; meanwhile as much is asked for at `next`.
+/// y = x * scale + shift. Meanwhile prefetches as many bytes from `next` on.
 template <class T>
 HWY_INLINE void Affine(const T* x, int64_t n, float scale, float shift, bool past, const T* next,
                        T* y) {
@@ -117,7 +117,7 @@ HWY_INLINE void Affine(const T* x, int64_t n, float scale, float shift, bool pas
   });
 }
 
-/// A layer norm's row: one weight and bias per element.
+/// Computes a row of a layer norm, with a weight and a bias per element.
 template <class T>
 HWY_INLINE void NormalizeRow(const T* x, int64_t n, float mean, float rstd, const float* weight,
                              const float* bias, bool past, const T* next, T* y) {
@@ -134,7 +134,7 @@ template <class T>
 void Normalize(const NormalizeRows& a, int64_t row, bool past, int64_t last) {
   const T* x = static_cast<const T*>(a.x) + row * a.n;
   T* y = static_cast<T*>(a.y) + row * a.n;
-  // Rows that stay in a cache: while one is written, the next is asked for.
+  // If rows fit a cache, the next row is prefetched while one is written.
   const int64_t ahead = row < last && a.n * static_cast<int64_t>(sizeof(T)) <= kLongest ? a.n : 0;
   double mean = 0, variance;
   if (a.rms) {

@@ -1,4 +1,4 @@
-/// Normalisation of rows, and what it comes down to with given statistics: y = x * scale + shift.
+/// Normalisation of rows, and y = x * scale + shift, which is normalisation with given statistics.
 #pragma once
 
 #include <executorch/cpu/types.h>
@@ -7,8 +7,8 @@
 
 namespace executorch::cpu {
 
-/// Mean of n >= 1 neighbouring elements and the sum of their squared distances from it; in float
-/// within runs and in double above.
+/// The mean of n >= 1 contiguous elements, and the sum of the squared differences from it. Runs of
+/// elements are summed in float, the results of runs in double.
 struct RowMoments {
   double mean, squares;
 };
@@ -16,9 +16,9 @@ RowMoments moments(Type type, const void* x, int64_t n);
 
 /// y[r,i] = (x[r,i] - mean_r) * rstd_r * weight[i / inner] + bias[i / inner]
 /// with rstd = 1 / sqrt(variance + eps) over the n elements of a row (layer norm: inner 1; group
-/// norm: a row is a group of n / inner channels), or, if `rms`, mean = 0 and the mean square in the
-/// variance's place. Statistics are in float within runs and in double above; rows dense; y may
-/// be x. Rows are split over threads; results do not depend on their number.
+/// norm: a row is a group of n / inner channels). If `rms`, mean_r = 0 and the mean square takes
+/// the place of the variance. Statistics are computed as by moments(). Rows are dense; y may be x.
+/// Rows are split over threads; results do not depend on their number.
 struct NormalizeRows {
   Type type = Type::F32;  // of x and y
   bool rms = false;
@@ -26,11 +26,12 @@ struct NormalizeRows {
   double eps = 0;
   const void* x = nullptr;
   void* y = nullptr;
-  /// Float, of row r from element (r % weight_period) * (n / inner) on; null: 1 and 0.
+  /// Floats; those of row r begin at element (r % weight_period) * (n / inner). Null means 1 for
+  /// `weight` and 0 for `bias`.
   const float* weight = nullptr;
   const float* bias = nullptr;
   int64_t weight_period = 1;
-  /// Of every row, where not null.
+  /// Receive the mean and the rstd of every row, if not null.
   float* mean = nullptr;
   float* rstd = nullptr;
 

@@ -19,14 +19,14 @@ using Floats = hn::CappedTag<float, 16>;
 using V = hn::Vec<Floats>;
 constexpr int64_t kLanes = static_cast<int64_t>(hn::MaxLanes(Floats()));
 
-// Lanes [begin, end) of a vector of pixels: one stretch of an output row, and the input row it
-// meets.
+// Lanes [begin, end) of a vector of pixels: a stretch of one output row, and the input row that it
+// reads.
 struct Stretch {
   int64_t begin, end;
   int64_t od, oh, ow;  // of lane `begin`
 };
 
-// Where those lanes lie from the channel's first element: lane l at offset + l * step.
+// The inputs of those lanes: lane l reads the element offset + l * step of the channel.
 struct Source {
   int64_t offset;
   int64_t begin, end;
@@ -44,8 +44,8 @@ HWY_INLINE int64_t FindStretches(const ConvAxis* axis, int64_t j0, int64_t n, St
   return count;
 }
 
-// The input rows that stretches meet with one row of taps: offsets, and positions along width with
-// tap 0. Stretches outside the image are left out.
+// The input rows that stretches read with one row of taps: their offsets, and the positions along
+// width of tap 0. Stretches outside of the image are left out.
 struct Row {
   int64_t begin, end, offset, iw;
 };
@@ -64,7 +64,7 @@ HWY_INLINE int64_t FindRows(const ConvAxis* axis, const Stretch* stretches, int6
   return count;
 }
 
-// a / stride rounded up; strides of 1 and 2 are the usual ones, and a division is slow.
+// a / stride, rounded up, without a division for the usual strides 1 and 2.
 HWY_INLINE int64_t Steps(int64_t a, int64_t stride) {
   return stride == 1 ? a : stride == 2 ? (a + 1) >> 1 : (a + stride - 1) / stride;
 }

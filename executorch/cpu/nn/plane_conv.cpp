@@ -10,7 +10,8 @@ namespace {
 using gemm::ceil_div;
 using gemm::round_up;
 
-// A deeper sum is divided: its rows of pixels and weights would not stay in the second-level cache.
+// The largest k that is summed in one part. With a larger one, rows of pixels and weights would not
+// stay in the L2 cache.
 constexpr int64_t kDepth = 1536;
 
 }  // namespace

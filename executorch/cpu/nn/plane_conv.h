@@ -1,5 +1,5 @@
-/// What the ways of convolving planes have in common (conv_planes.h): how pixels are divided into
-/// blocks, the padded image by rows, and products of weights and rows of pixels.
+/// Shared by the algorithms that convolve planes (conv_planes.h): the division of pixels into
+/// blocks, the padded image, and products of weights with rows of pixels.
 #pragma once
 
 #include <executorch/cpu/nn/conv.h>
@@ -11,8 +11,8 @@
 
 namespace executorch::cpu {
 
-/// Pixels in blocks of at most three vectors of nearly equal width; a few more than whole vectors
-/// are summed by themselves in the last block.
+/// Divides pixels into blocks of nearly equal width, at most three vectors each. If few pixels are
+/// left over from whole vectors, the last block computes them as dots (PlaneProduct::dots).
 struct PlaneColumns {
   int64_t n, lanes, n_dots, n_vectors, n_blocks;
 
@@ -24,7 +24,8 @@ struct PlaneColumns {
   int64_t dots(int64_t block) const { return block + 1 == n_blocks ? n_dots : 0; }
 };
 
-/// The padded image: of every row the columns with remainder 0 modulo the stride, then 1.
+/// The padded image. Each row is stored in parts: first the columns with remainder 0 modulo the
+/// stride, then those with remainder 1, and so on.
 struct PlaneRows {
   int64_t count, phases, width, size;  // rows; parts of a row; columns of a part; floats of a row
   float* data;                         // null where memory is refused
@@ -39,18 +40,21 @@ struct PlaneConv {
   /// Multiply-adds that are worth another thread.
   static constexpr int64_t kGrainWork = 1 << 16;
 
-  /// The weights of an output channel: (channel, tap) or (tap, channel).
+  /// Whether the weights of an output channel are contiguous in the order (channel, tap), or in the
+  /// order (tap, channel).
   static bool by_channels(const Conv<float>& c);
   static bool by_taps(const Conv<float>& c);
 
   int64_t work() const { return whole.m * whole.k * c.pixels(); }
-  /// Channels [i0, i0 + ni) of the pixels from `pixel` on, as far as that decides.
+  /// The product for channels [i0, i0 + ni) of the pixels from `pixel` on; the caller sets the
+  /// other fields.
   PlaneProduct part(int64_t i0, int64_t ni, int64_t pixel) const;
-  /// A deep product in parts of the sum; `partial` has partial_floats(p.m).
+  /// Computes p, in parts of the sum if k is large. `partial` has partial_floats(p.m) floats.
   void multiply(const PlaneProduct& p, float* partial) const;
   Size partial_floats(int64_t m) const;
 
-  /// Memory for `count` rows of `columns` in each of `phases` parts; split_image() fills it.
+  /// Takes memory for `count` rows of `phases` parts of `columns` columns each; split_image() fills
+  /// it.
   PlaneRows rows_of(int64_t count, int64_t phases, int64_t columns) const;
   void split_image(const PlaneRows& rows) const;
 
@@ -59,8 +63,8 @@ struct PlaneConv {
   const ConvAxis &h, &w;
   const PlaneKernels& kernels;
   const float* image;
-  PlaneProduct whole;              // all channels
-  int64_t channel_step, tap_step;  // along the summed dim
+  PlaneProduct whole;              // the product for all channels
+  int64_t channel_step, tap_step;  // distances along k of neighbouring channels and taps
 
  private:
   void split_row(int64_t y, const float* channel, const PlaneRows& rows, float* to) const;

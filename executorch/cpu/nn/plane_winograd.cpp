@@ -11,14 +11,14 @@ namespace {
 using gemm::ceil_div;
 using gemm::round_up;
 
-// Output channels whose products lie in a cache before they are transformed.
+// The output channels of a part; its products stay in a cache until they are transformed.
 constexpr int64_t kChannels = 32;
-// Input channels whose tiles a thread transforms for all.
+// The input channels whose tiles a thread transforms for all threads.
 constexpr int64_t kTileChannels = 16;
-// Floats between points, which then lie in different sets of a cache.
+// The floats of padding between points, which then map to different cache sets.
 constexpr int64_t kApart = 16;
 
-// For each point of a tile a product of channels and tiles.
+// Computes, for each point of a tile, a product of channels and tiles.
 class WinogradConv {
  public:
   explicit WinogradConv(const PlaneConv& conv)
@@ -28,9 +28,11 @@ class WinogradConv {
         tiles_(across_ * down_, conv.kernels),
         n_in_(conv.c.group_in),
         n_out_(conv.c.group_out),
-        // Few blocks are divided by output channels, whose parts share transformed tiles.
+        // If there are few blocks, output channels are divided, and the parts share transformed
+        // tiles.
         shared_(tiles_.n_blocks < static_cast<int64_t>(loop_threads())),
-        // Further tiles, and a vector behind them, are written behind a row: not to another thread's.
+        // Further tiles, and a vector behind them, are written behind a row: not to another
+        // thread's.
         ld_(conv.kernels.most_columns + (shared_ ? 2 * conv.kernels.lanes : 0)),
         partials_(conv.partial_floats(kChannels)),
         weights_point_(n_in_ * n_out_ + kApart) {}
@@ -38,7 +40,8 @@ class WinogradConv {
   bool run() {
     const int64_t n_blocks = tiles_.n_blocks, threads = static_cast<int64_t>(loop_threads());
     const PlaneRows rows = conv_.rows_of(2 * down_ + 2, 2, across_ + 1 + conv_.kernels.lanes);
-    // Weights are transformed once for several blocks of tiles, or where they are needed.
+    // If there are several blocks of tiles, weights are transformed once, ahead; otherwise when
+    // needed.
     const bool once = n_blocks > 1;
     Scratch& scratch = conv_.scratch;
     float* const weights =
@@ -70,7 +73,7 @@ class WinogradConv {
   }
 
  private:
-  // From point to point.
+  // The distance in floats from one point to the next.
   int64_t v_point() const { return n_in_ * ld_ + PlaneConv::kPartialColumns; }
   static constexpr int64_t m_point() { return kChannels * PlaneConv::kPartialColumns + kApart; }
   // Floats for tiles, for those that are further, for products and for weights.
@@ -82,7 +85,7 @@ class WinogradConv {
   }
   int64_t n_weights() const { return kWinogradPoints * (kChannels * n_in_ + kApart); }
 
-  // Of n output channels from `o` on.
+  // Transforms the weights of n output channels from `o` on.
   void transform_weights(int64_t o, int64_t n, float* to, int64_t point) const {
     const PlaneProduct& whole = conv_.whole;
     const WinogradWeights from = {whole.a + o * whole.lda, whole.lda, conv_.channel_step,
@@ -97,7 +100,8 @@ class WinogradConv {
                  });
   }
 
-  // Of channels [begin, end) of a block; `to` is all of its transformed tiles.
+  // Transforms the tiles of channels [begin, end) of a block. `to` holds all of its transformed
+  // tiles.
   void transform_tiles(int64_t block, int64_t begin, int64_t end, float* to) const {
     winograd_kernels().tiles(image_, n_in_, begin, end, tiles_.first(block), tiles_.width(block),
                              tiles_.dots(block), to, v_point(), ld_, to + n_v());
@@ -114,7 +118,7 @@ class WinogradConv {
     });
   }
 
-  // Output channels [o_begin, o_end) of a block of tiles; `buffer` is the thread's.
+  // Computes output channels [o_begin, o_end) of a block of tiles. `buffer` belongs to the thread.
   void multiply_tiles(int64_t block, int64_t o_begin, int64_t o_end, float* buffer) const {
     float* m = buffer + partials_.value();
     const float* v = m;
@@ -173,8 +177,8 @@ class WinogradConv {
 
 }  // namespace
 
-// In cycles per multiply-add of a vector of pixels: a transform takes about kTransform of them for 16
-// points.
+// In cycles per multiply-add of a vector of pixels: a transform takes about kTransform of them for
+// 16 points.
 bool suits_winograd(const PlaneConv& conv) {
   constexpr int64_t kTransform = 100;
   for (const ConvAxis* a : {&conv.h, &conv.w}) {

@@ -5,10 +5,11 @@
 
 namespace executorch::cpu {
 
-/// Whether it takes fewer cycles than a product with every tap: 3 x 3 taps, step 1, some channels.
+/// Whether Winograd's algorithm applies and takes fewer cycles than a product with every tap: 3 x 3
+/// taps, stride 1, and enough channels.
 bool suits_winograd(const PlaneConv& conv);
 
-/// False if the memory was refused.
+/// Computes the convolution. Returns false if scratch memory is refused.
 [[nodiscard]] bool run_winograd(const PlaneConv& conv);
 
 }  // namespace executorch::cpu

@@ -20,14 +20,14 @@ using Ints = hn::RebindToSigned<Floats>;
 using VI = hn::Vec<Ints>;
 constexpr int64_t kGrain = 16384;  // elements of x
 
-/// Takes v and its place where it is larger or NaN.
+/// Replaces `best` and its place by v where v is larger or NaN.
 HWY_INLINE void Take(V v, VI place, V& best, VI& at) {
   const auto taken = hn::Or(hn::Gt(v, best), hn::IsNaN(v));
   best = hn::IfThenElse(taken, v, best);
   at = hn::IfThenElse(hn::RebindMask(Ints(), taken), place, at);
 }
 
-/// The same for places in any order: the last NaN, else the first maximum.
+/// The same if places do not come in order: keeps the last NaN, or else the first maximum.
 HWY_INLINE void TakeByPlace(V v, VI place, V& best, VI& at) {
   const Floats d;
   const auto later = hn::RebindMask(d, hn::Gt(place, at));
@@ -39,7 +39,7 @@ HWY_INLINE void TakeByPlace(V v, VI place, V& best, VI& at) {
   at = hn::IfThenElse(hn::RebindMask(Ints(), taken), place, at);
 }
 
-/// Elements p[0], p[stride] ... for a stride of 1 or 2; 2 kLanes elements are read.
+/// Loads p[0], p[stride] ... for a stride of 1 or 2. Reads 2 kLanes elements.
 template <class D, class T>
 HWY_INLINE hn::Vec<D> LoadEvery(D d, const T* p, int64_t stride) {
   if (stride == 1) return hn::LoadU(d, p);
@@ -48,8 +48,8 @@ HWY_INLINE hn::Vec<D> LoadEvery(D d, const T* p, int64_t stride) {
   return even;
 }
 
-/// Calls vector(o) for kLanes outputs with whole windows a stride of 1 or 2 apart, else one(o);
-/// some outputs may be computed twice.
+/// Calls vector(o) for kLanes outputs at a time whose windows are whole and 1 or 2 apart, and
+/// one(o) for the others. Some outputs may be computed twice.
 template <class Vector, class One>
 HWY_INLINE void AlongRow(const PoolAxis& w, const Vector& vector, const One& one) {
   const int64_t vectors_end = w.stride == 1 || w.stride == 2 ? w.whole_end : 0;
@@ -65,7 +65,7 @@ HWY_INLINE void AlongRow(const PoolAxis& w, const Vector& vector, const One& one
   }
 }
 
-/// The larger; NaN if one is.
+/// The larger number; NaN if one is NaN.
 HWY_INLINE V Larger(V v, V best) {
   return hn::IfThenElse(hn::Or(hn::Gt(v, best), hn::IsNaN(v)), v, best);
 }
@@ -225,7 +225,8 @@ bool Planes(const Pool2d& a, Scratch& scratch) {
   return true;
 }
 
-/// One output pixel of [n,h,w,c]: x is the image, y and index the pixel's channels.
+/// Computes one output pixel of [n,h,w,c]. x is the image; y and index point to the pixel's
+/// channels.
 template <class T>
 void MaxPixel(const Pool2d& a, const T* HWY_RESTRICT x, int64_t oh, int64_t ow, T* HWY_RESTRICT y,
               int64_t* HWY_RESTRICT index) {
@@ -319,7 +320,7 @@ HWY_EXPORT(RunPool2d);
 
 bool Pool2d::run(Scratch& scratch) const {
   if (batch <= 0 || channels <= 0 || h.out <= 0 || w.out <= 0) return true;
-  // Windows have a place in the image, so one that is empty is a mistake.
+  // Every window lies in the image, so an empty image is a mistake.
   if (h.in <= 0 || w.in <= 0 || !is_countable(batch, channels, h.in, w.in) ||
       !is_countable(batch, channels, h.out, w.out)) {
     return false;

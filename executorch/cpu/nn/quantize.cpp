@@ -14,7 +14,7 @@ namespace HWY_NAMESPACE {
 using Ints = hn::Rebind<int32_t, Floats>;
 using Words = hn::RebindToUnsigned<Ints>;
 
-/// The larger and the smaller one, and b where a is a NaN, as x86's instructions do it.
+/// The larger and the smaller number; b where a is NaN, as x86's instructions do.
 HWY_INLINE V Larger(V a, V b) {
 #if HWY_ARCH_X86
   return hn::Max(a, b);
@@ -30,7 +30,8 @@ HWY_INLINE V Smaller(V a, V b) {
 #endif
 }
 
-/// What bytes mean. The difference wraps rather than overflows where a file says nonsense.
+/// Dequantizes bytes. The subtraction is unsigned, so that it wraps rather than overflows for a
+/// senseless zero point from a file.
 template <class T>
 class Reals {
  public:
@@ -73,7 +74,7 @@ class Range {
   int32_t zero_;
 };
 
-/// y[i] = the low bytes of f(i, lanes), which ForVectors calls.
+/// Stores the low bytes of f(i, lanes) at y + i, for each vector of elements.
 template <class F>
 HWY_INLINE void StoreLowBytes(uint8_t* y, int64_t n, const F& f) {
   const hn::Repartition<uint16_t, Floats> halves;
@@ -142,7 +143,7 @@ RowQuantization QuantizeRow(const float* x, int64_t n, int8_t* q) {
   const float inverse = high == low ? 1.0f : 255.0f / (high - low);
   const float a = low * inverse, b = high * inverse;
   const float zero = (-128 + a) + (127 + b) > 0 ? -128 - a : 127 - b;
-  // An infinite range has no number that stands for 0.
+  // With an infinite range, no integer represents 0; the zero point is then bounded.
   const float bounded = zero > -128 ? (zero < 127 ? zero : 127) : -128;
   constexpr float kRounder = 12582912.0f;
   const RowQuantization to{1 / inverse, static_cast<int32_t>((bounded + kRounder) - kRounder)};

@@ -1,5 +1,6 @@
-/// Between floats and 8-bit integers, and functions of 8-bit integers, over arrays: any alignment,
-/// n >= 0, on the calling thread. Results are equal on every machine.
+/// Quantization of floats to 8-bit integers, dequantization, and functions of 8-bit integers, over
+/// arrays. Any alignment; n >= 0. Everything runs on the calling thread. Results are equal on every
+/// machine.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +14,9 @@ struct RowQuantization {
   int32_t zero_point;
 };
 
-/// q[i] = round(x[i] / scale) + zero_point, i < n, with [min(x, 0), max(x, 0)]
-/// over all of int8, as PyTorch chooses and rounds.
+/// q[i] = round(x[i] / scale) + zero_point, i < n. Scale and zero point, which are returned, map
+/// [min(x, 0), max(x, 0)] to the whole range of int8. They are chosen, and results rounded, as in
+/// PyTorch.
 RowQuantization quantize_row(const float* x, int64_t n, int8_t* q);
 
 /// What 8-bit integers mean: real = (q - zero_point) * scale.
@@ -24,13 +26,13 @@ struct Int8Format {
   bool is_unsigned = false;
 };
 
-/// Integers are rounded to nearest even and held within their range; a NaN
-/// becomes the least.
+/// Convert n elements. quantize() rounds to nearest even and clamps to the range of the format; a
+/// NaN becomes the least integer.
 void dequantize(const void* q, int64_t n, const Int8Format& format, float* x);
 void quantize(const float* x, int64_t n, const Int8Format& format, void* q);
 
-/// y[i] = clamp(real(a[i]) op real(b[i]), low, high), i < n, quantized; a and b
-/// both signed or both unsigned. y may be a or b.
+/// y[i] = quantize(clamp(real(a[i]) op real(b[i]), low, high)), i < n. a and b are both signed or
+/// both unsigned. y may be a or b.
 struct Int8Binary {
   enum class Op : uint8_t { Add, Subtract, Multiply } op = Op::Add;
   int64_t n = 0;
@@ -43,8 +45,8 @@ struct Int8Binary {
   void run() const;
 };
 
-/// y[i] = the largest of rows[r][i], r < n_rows, i < n, held within [low, high]; low if there is no
-/// row. Bytes of one format.
+/// y[i] = max over r < n_rows of rows[r][i], clamped to [low, high], i < n; `low` if there is no
+/// row. All rows and y have the same format.
 struct Int8Maximum {
   const void* const* rows = nullptr;
   int64_t n_rows = 0, n = 0;

@@ -31,7 +31,7 @@ float MergeLanes(V v) {
   return static_cast<float>(result);
 }
 
-/// The operations on vectors, and on the doubles that runs are merged in.
+/// The operations on vectors, and on doubles, in which the results of runs are merged.
 struct SumOp {
   static constexpr float kStart = 0;
   static V Fold(V a, V b) { return hn::Add(a, b); }
@@ -81,7 +81,7 @@ double Row(const T* HWY_RESTRICT x, int64_t n) {
   return total;
 }
 
-/// `width` <= kWide neighbouring columns over n rows.
+/// Reduces `width` <= kWide neighbouring columns over n rows.
 template <class Op, class T>
 void Columns(const T* HWY_RESTRICT x, int64_t step, int64_t n, int64_t width,
              double* HWY_RESTRICT result) {
@@ -149,7 +149,7 @@ template <class Op, class T>
 bool RunAs(const Reduce& a, Scratch& scratch) {
   T* y = static_cast<T*>(a.y);
   const int64_t n = std::max<int64_t>(a.n, 1);
-  // Blocks of outputs: some rows, or a piece of a row of columns.
+  // Threads compute blocks of outputs: some rows, or a piece of a row of columns.
   const int64_t rows_per_block = std::clamp<int64_t>(16384 / n, 1, kWide);
   const int64_t wide = a.inner == 1 ? rows_per_block : std::min(a.inner, kWide);
   const int64_t per_outer = a.inner == 1 ? 1 : (a.inner + wide - 1) / wide;
@@ -174,7 +174,7 @@ bool RunAs(const Reduce& a, Scratch& scratch) {
     });
     return true;
   }
-  // Few outputs of many elements: parts of the sums, merged in order.
+  // If there are few outputs of many elements, parts of the sums are computed and merged in order.
   const Scratch::Frame frame(scratch);
   const int64_t outputs = a.outer * a.inner;
   double* const partial = scratch.array<double>(Size(parts) * outputs);
@@ -202,7 +202,7 @@ bool WithType(const Reduce& a, Scratch& scratch) {
   return with_type(a.type, [&](auto t) { return RunAs<Op, decltype(t)>(a, scratch); });
 }
 
-/// The first of n elements that is `value`, or NaN if that is.
+/// The index of the first of n elements that equals `value`, or that is NaN if `value` is NaN.
 template <class T>
 int64_t IndexOf(const T* HWY_RESTRICT x, int64_t n, float value) {
   const Floats d;
@@ -220,7 +220,8 @@ int64_t IndexOf(const T* HWY_RESTRICT x, int64_t n, float value) {
 void RunExtreme(Type type, bool largest, const void* data, int64_t n, Extreme* result) {
   with_type(type, [&](auto t) {
     const auto* x = static_cast<const decltype(t)*>(data);
-    // Blocks that stay in a first-level cache; the last that is better holds it first.
+    // Blocks stay in the L1 cache. The last block that improves the result holds its first
+    // occurrence.
     float best = largest ? MaxOp::kStart : MinOp::kStart;
     int64_t begin = 0;
     for (int64_t i = 0; i < n && best == best; i += kRun) {

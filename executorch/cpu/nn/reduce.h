@@ -1,4 +1,4 @@
-/// Sums and extremes over one dim.
+/// Sums, maxima and minima over one dim.
 #pragma once
 
 #include <executorch/cpu/scratch.h>
@@ -10,10 +10,10 @@ namespace executorch::cpu {
 
 /// y[o,c] = op over i < n of x[o * x_outer + i * x_step + c],   o < outer, c < inner, y dense
 ///   Sum       the sum divided by `divisor`; runs are added in float, their sums in double
-///   Max, Min  NaN if there is one; -infinity and infinity of nothing
+///   Max, Min  NaN if an element is NaN; for n = 0, -infinity and infinity
 /// Sizes >= 0; inner = 1 needs x_step = 1. Threads share the work; results do not depend on their
-/// number. False if memory is refused, or the sizes are more than an int64 counts, before anything
-/// is written.
+/// number. run() returns false, before anything is written, if memory is refused or a product of
+/// sizes exceeds int64.
 struct Reduce {
   enum class Op : uint8_t { Sum, Max, Min };
   Type type = Type::F32;  // of x and y
@@ -27,7 +27,8 @@ struct Reduce {
   [[nodiscard]] bool run(Scratch& scratch) const;
 };
 
-/// The extreme of a run of n >= 1 elements and where it is first; NaN is both.
+/// The maximum or minimum of n >= 1 contiguous elements, and the index of its first occurrence. If
+/// an element is NaN, the result is NaN.
 struct Extreme {
   float value;
   int64_t index;

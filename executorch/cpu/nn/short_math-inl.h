@@ -1,7 +1,7 @@
-/// Activations of vectors of float whose results are stored in 16 bits: those of the logistic
-/// function and Tanh take fewer operations. Before they are rounded they are right to 20 bits, but
-/// for what Gelu and GeluTanh of negative x lose (math-inl.h); below 2^-119 they may be 0; NaN stays
-/// NaN.
+/// Activations of vectors of float whose results are stored in 16 bits. Those made of the logistic
+/// function, and Tanh, take fewer operations than in math-inl.h. Before rounding, results are right
+/// to 20 bits, except for what Gelu and GeluTanh of negative x lose (math-inl.h). Results below
+/// 2^-119 may be 0. NaN stays NaN.
 // clang-format off
 #if defined(EXECUTORCH_CPU_NN_SHORT_MATH_INL_H_) == defined(HWY_TARGET_TOGGLE)  // once per target
 #ifdef EXECUTORCH_CPU_NN_SHORT_MATH_INL_H_
@@ -17,7 +17,7 @@ HWY_BEFORE_NAMESPACE();
 namespace executorch::cpu {
 namespace HWY_NAMESPACE {
 
-/// 2^y: a power of two for the integer below y, a polynomial for the rest.
+/// 2^y: a power of two for the integer part of y, times a polynomial for the rest.
 template <class D, class V>
 HWY_INLINE V ShortExp2(D d, V y) {
   constexpr float kPowers[] = {1.8775767e-3f, 8.9893397e-3f, 5.5826318e-2f,
@@ -30,8 +30,8 @@ HWY_INLINE V ShortExp2(D d, V y) {
 #endif
   const hn::RebindToSigned<D> di;
   const V bounded = Clamp(d, y, -127.0f, 128.25f);
-  // With the exponent's bias in the rounder the low bits are those of 2^n: of -127 they are 0, from
-  // 128 on those of infinity.
+  // The rounder includes the exponent's bias, so the low bits are the exponent bits of 2^n: 0 for
+  // n = -127, and those of infinity from n = 128 on.
   const V rounder = hn::Set(d, kRounder + 127);
   const V shifted = hn::Add(hn::Sub(bounded, hn::Set(d, 0.5f)), rounder);
   const V fraction = hn::Sub(bounded, hn::Sub(shifted, rounder));
@@ -46,7 +46,7 @@ HWY_INLINE V OverOnePlusExp2(D d, V x, V y) {
 #if ET_SCALE_BY_POWER
   const V about = hn::ApproximateReciprocal(divisor);
   const V nearer = RefineReciprocal(d, divisor, about);
-  // Of infinity, 0, there is no such step.
+  // There is no such step for the reciprocal of infinity, 0.
   return hn::Mul(x, hn::IfThenElse(hn::Eq(about, hn::Zero(d)), about, nearer));
 #else
   return hn::Div(x, divisor);
@@ -63,7 +63,7 @@ HWY_INLINE V ShortQuotient([[maybe_unused]] D d, V x, V y) {
 #endif
 }
 
-/// x P(x^2) / Q(x^2) up to 5; then it is 1.
+/// tanh(x) as x P(x^2) / Q(x^2) for |x| <= 5; beyond, it is 1 or -1.
 template <class D, class V>
 HWY_INLINE V ShortTanh(D d, V x) {
   constexpr float kAbove[] = {1.6371066e-3f, 1.1661769e-1f, 9.9999797e-1f};

@@ -21,10 +21,10 @@ namespace HWY_NAMESPACE {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
-/// Sums of this many elements are kept in float; those of longer lines are added in double.
+/// Sums of this many elements are computed in float; those of longer lines are added up in double.
 constexpr int64_t kChunk = 4096;
 
-/// max(x[0..n)); NaN need not be seen: it makes the sum NaN.
+/// max(x[0..n)). NaN may be ignored, because it makes the sum NaN later.
 template <class T>
 float MaxOf(const T* HWY_RESTRICT x, int64_t n) {
   const Floats d;
@@ -40,7 +40,7 @@ float MaxOf(const T* HWY_RESTRICT x, int64_t n) {
   return hn::GetLane(hn::MaxOfLanes(d, hn::Max(hn::Max(m[0], m[1]), hn::Max(m[2], m[3]))));
 }
 
-/// Sum of e^(x - max), which are kept in y unless it is null. Meanwhile `next` is asked for.
+/// The sum of e^(x - max). Stores these powers in y unless it is null. Meanwhile prefetches `next`.
 template <class T>
 double SumExp(const T* HWY_RESTRICT x, int64_t n, float max, const T* next, float* HWY_RESTRICT y) {
   const Floats d;
@@ -59,17 +59,18 @@ double SumExp(const T* HWY_RESTRICT x, int64_t n, float max, const T* next, floa
   return total;
 }
 
-/// Longer lines than these floats are kept in y between passes, not in a cache.
+/// The floats of the longest line that is kept in a buffer between passes. Longer lines are kept in
+/// y.
 constexpr int64_t kLongest = 32768;
 
-/// Whether Row() keeps what it computes in memory of its own.
+/// Whether Row() needs a buffer for what it computes.
 template <class T>
 bool NeedsScratch(int64_t n, bool log, bool past) {
   return !log && (sizeof(T) != sizeof(float) || (past && n <= kLongest));
 }
 
-/// Meanwhile `next`, the line after, is asked for. `buffer` has n floats, or is null where none is
-/// needed.
+/// Computes a line. Meanwhile prefetches `next`, the following line. `buffer` has n floats, or is
+/// null if none is needed.
 template <class T>
 void Row(const T* HWY_RESTRICT x, int64_t n, bool log, bool past, const T* next, float* buffer,
          T* HWY_RESTRICT y) {
@@ -95,9 +96,9 @@ void Row(const T* HWY_RESTRICT x, int64_t n, bool log, bool past, const T* next,
   });
 }
 
-/// kColumns neighbouring lines; element i of them begins at x + i * step. They are gathered in
-/// `buffer`, kColumns floats for each of the n elements, which a second-level cache holds, so that
-/// memory is read once. Of lines beyond `width` nothing is read or written.
+/// Computes kColumns neighbouring lines, whose elements i lie at x + i * step. They are gathered in
+/// `buffer`, kColumns floats for each of the n elements, which fits an L2 cache, so that memory is
+/// read once. Lines from `width` on are neither read nor written.
 template <int64_t kColumns, class T>
 class Strip {
  public:
@@ -120,7 +121,7 @@ class Strip {
  private:
   static constexpr int64_t kVectors = kColumns / kLanes;
 
-  /// The elements as floats, and the largest of each line.
+  /// Converts the elements to floats and finds the largest of each line.
   void Gather(const T* x) {
     for (V& m : max_) m = hn::Set(d_, -kInfinity);
     for (int64_t i = 0; i < n_; ++i) {
@@ -194,7 +195,7 @@ class Strip {
   V max_[kVectors], scale_[kVectors];
 };
 
-/// Strips of all lines, which begin with cache lines of y.
+/// Computes strips of neighbouring lines. Strips begin on cache line boundaries of y.
 template <int64_t kColumns, class T>
 bool RunStrips(const Softmax& s, bool overflows, Scratch& scratch) {
   const T* x = static_cast<const T*>(s.x);
@@ -249,7 +250,7 @@ bool RunAs(const Softmax& s, Scratch& scratch) {
       return buffer != nullptr;
     });
   }
-  // As wide as a strip of floats still fits a second-level cache.
+  // A strip is as wide as possible while its floats fit an L2 cache.
   constexpr int64_t kMost = (512 << 10) / sizeof(float);
   if (s.inner > 32 && s.n * 64 <= kMost) return RunStrips<64, T>(s, past, scratch);
   if (s.inner > 16 && (s.n * 32 <= kMost || sizeof(T) == 2))

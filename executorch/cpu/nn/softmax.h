@@ -12,8 +12,8 @@ namespace executorch::cpu {
 
 /// `outer` x `inner` lines of n elements: element i of line (o, c) lies at
 /// o * n * inner + i * inner + c, in x and in y; y may be x. A line with a NaN is NaN. Lines are
-/// split over threads; results do not depend on their number. Sizes >= 0. False if memory is
-/// refused, or the sizes are more than an int64 counts; some lines of y may be written then.
+/// split over threads; results do not depend on their number. Sizes >= 0. run() returns false if
+/// memory is refused or a product of sizes exceeds int64; some lines of y may be written by then.
 struct Softmax {
   Type type = Type::F32;
   bool log = false;

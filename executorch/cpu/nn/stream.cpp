@@ -15,7 +15,7 @@ namespace executorch::cpu {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-/// `lines` of them, to a line's boundary.
+/// Copies `lines` cache lines to dst, which is on a cache line's boundary, past the caches.
 void StreamLines(const uint8_t* HWY_RESTRICT src, uint8_t* HWY_RESTRICT dst, size_t lines) {
   const hn::CappedTag<uint8_t, static_cast<size_t>(kLine)> d;
   constexpr size_t kLanes = hn::MaxLanes(d);

@@ -1,8 +1,8 @@
-/// Results that are larger than the caches, written past them: a store through the caches first
-/// reads the line that it overwrites, and evicts what others still need.
+/// Non-temporal stores for results that are larger than the caches. A store through the caches
+/// would first read the line that it overwrites, and would evict data that is still needed.
 ///
-/// A kernel makes such results piece by piece in a chunk on its stack, with what it reads next
-/// asked for in advance, so that memory works while it computes:
+/// A kernel computes such results piece by piece in a chunk on its stack, and prefetches its
+/// operands meanwhile, so that memory is busy while it computes:
 ///
 ///   const bool past = overflows_caches(bytes_read + bytes_written);
 ///   parallel_for(n, grain, [&](int64_t begin, int64_t end) {
@@ -18,37 +18,40 @@
 
 namespace executorch::cpu {
 
-/// Whether a loop that moves so many bytes leaves nothing of its result's beginning in the
-/// last-level cache.
+/// Whether a loop that reads and writes `bytes` bytes in all evicts the beginning of its result
+/// from the last-level cache.
 bool overflows_caches(int64_t bytes);
 
 namespace internal {
-/// For tests: what overflows_caches compares with from now on. Returns what it was.
+/// For tests: sets the size that overflows_caches() compares with. Returns the previous one.
 int64_t set_cache_bytes(int64_t bytes);
 }  // namespace internal
 
-/// dst[0, bytes) = src, past the caches as far as dst covers whole lines. The calling thread ends a
-/// series of these by end_stream(), before others may read dst.
+/// Copies `bytes` bytes from src to dst. Whole cache lines of dst are written past the caches. The
+/// calling thread must call end_stream() after a series of these, before other threads may read
+/// dst.
 void stream(const void* src, void* dst, size_t bytes);
 void end_stream();
 
-constexpr int64_t kStreamBytes = 4096;  // of a chunk, which stays in a first-level cache
+constexpr int64_t kStreamBytes = 4096;  // the size of a chunk, which stays in L1
 
-/// Elements of T to write at y in one chunk, so that the next one begins with a cache line.
+/// The number of elements of a chunk at y such that the next chunk begins on a cache line's
+/// boundary.
 template <class T>
 int64_t chunk_at(const T* y) {
   const auto misplaced = static_cast<int64_t>(reinterpret_cast<uintptr_t>(y) % kLine);
   return (kStreamBytes - misplaced) / static_cast<int64_t>(sizeof(T));
 }
 
-/// Elements of y until the first that begins a cache line, at most n.
+/// The number of elements of y before the first one that begins a cache line, at most n.
 template <class T>
 int64_t before_line(const T* y, int64_t n) {
   const auto bytes = static_cast<int64_t>(-reinterpret_cast<uintptr_t>(y) % kLine);
   return std::min(n, bytes / static_cast<int64_t>(sizeof(T)));
 }
 
-/// y[0, n) by calls f(i, m, to), each for [i, i + m): `to` is y + i, or a chunk if `past`.
+/// Writes y[0, n) by calls of f(i, m, to), each of which stores elements [i, i + m) at `to`. `to`
+/// is y + i, or if `past` a chunk that is then streamed to y + i.
 template <class T, class F>
 void write(T* y, int64_t n, bool past, const F& f) {
   if (!past) return f(int64_t{0}, n, y);

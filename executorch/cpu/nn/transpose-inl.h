@@ -1,4 +1,5 @@
-/// Transposition in registers of elements of 1, 2, 4 or 8 bytes, and sums that need one.
+/// Transposition in registers of elements of 1, 2, 4 or 8 bytes, and sums of lanes by
+/// transposition.
 // clang-format off
 #if defined(EXECUTORCH_CPU_NN_TRANSPOSE_INL_H_) == defined(HWY_TARGET_TOGGLE)  // once per target
 #ifdef EXECUTORCH_CPU_NN_TRANSPOSE_INL_H_
@@ -18,13 +19,13 @@ namespace executorch::cpu {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-/// Columns that TransposeColumns does at a time: those of 16 bytes.
+/// The number of columns that TransposeColumns() transposes: those in 16 bytes.
 template <class D>
 constexpr size_t kTransposedColumns = hn::MaxLanes(D()) < 16 / sizeof(hn::TFromD<D>)
                                           ? 1
                                           : 16 / sizeof(hn::TFromD<D>);
 
-/// 16 bytes from each of p, p + step, p + 2 step ...
+/// Loads 16 bytes from each of p, p + step, p + 2 step ...
 template <class D, class T>
 HWY_INLINE hn::Vec<D> LoadBlocks(D d, const T* p, ptrdiff_t step) {
   if constexpr (hn::MaxLanes(D()) * sizeof(T) <= 16) {
@@ -36,8 +37,8 @@ HWY_INLINE hn::Vec<D> LoadBlocks(D d, const T* p, ptrdiff_t step) {
   }
 }
 
-/// Element c of each block of 16 bytes of v[r] and element r of that of v[c] change places: by
-/// log2(kTransposedColumns) perfect shuffles.
+/// Transposes within 16-byte blocks: in each block, exchanges element c of v[r] and element r of
+/// v[c], by log2(kTransposedColumns) perfect shuffles.
 template <class D, size_t kColumns>
 HWY_INLINE void TransposeBlocks(D d, hn::Vec<D> (&v)[kColumns]) {
   constexpr size_t kHalf = kColumns / 2;
@@ -51,7 +52,7 @@ HWY_INLINE void TransposeBlocks(D d, hn::Vec<D> (&v)[kColumns]) {
   }
 }
 
-/// The sum of the vector's blocks of 16 bytes.
+/// The sum of the 16-byte blocks of a vector.
 template <class D>
 HWY_INLINE hn::Vec<hn::CappedTag<hn::TFromD<D>, 4>> SumOfBlocks(D, hn::Vec<D> x) {
   if constexpr (hn::MaxLanes(D()) <= 4) {
@@ -62,7 +63,7 @@ HWY_INLINE hn::Vec<hn::CappedTag<hn::TFromD<D>, 4>> SumOfBlocks(D, hn::Vec<D> x)
   }
 }
 
-/// The sums of the lanes of four vectors of 32-bit elements.
+/// The four sums of lanes of four vectors of 32-bit elements.
 template <class D>
 HWY_INLINE hn::Vec<hn::CappedTag<hn::TFromD<D>, 4>> SumsOfLanes(D d, const hn::Vec<D> (&v)[4]) {
   static_assert(sizeof(hn::TFromD<D>) == 4);
@@ -77,8 +78,8 @@ HWY_INLINE hn::Vec<hn::CappedTag<hn::TFromD<D>, 4>> SumsOfLanes(D d, const hn::V
 }
 
 /// dst[c * dst_stride + r] = src[r * src_stride + c] for r < Lanes(d) and c < kTransposedColumns.
-/// Strides in elements; no alignment is needed, unless kPast: then stores go past the caches, and
-/// dst and its rows are aligned to vectors.
+/// Strides are in elements. No alignment is needed, unless kPast: stores then go past the caches,
+/// and dst and its rows must be aligned to vectors.
 template <bool kPast = false, class D, class T = hn::TFromD<D>>
 HWY_INLINE void TransposeColumns(D d, const T* HWY_RESTRICT src, ptrdiff_t src_stride,
                                  T* HWY_RESTRICT dst, ptrdiff_t dst_stride) {

@@ -1,4 +1,4 @@
-/// A run of elements as vectors of float.
+/// Loops over arrays by vectors of float.
 // clang-format off
 #if defined(EXECUTORCH_CPU_NN_VECTORS_INL_H_) == defined(HWY_TARGET_TOGGLE)  // once per target
 #ifdef EXECUTORCH_CPU_NN_VECTORS_INL_H_
@@ -21,8 +21,9 @@ using Floats = hn::ScalableTag<float>;
 using V = hn::Vec<Floats>;
 constexpr int64_t kLanes = static_cast<int64_t>(hn::MaxLanes(Floats()));
 
-/// The lanes of a vector that are elements: all of them. load(p) and store(v, p) convert to and from
-/// float; load(d, p) and store(v, d, p) move the elements of another vector with as many lanes.
+/// Loads and stores for vectors in which all lanes are elements of the array. load(p) and store(v,
+/// p) convert to and from float. load(d, p) and store(v, d, p) take vectors of another type with as
+/// many lanes.
 struct AllLanes {
   template <class T>
   HWY_INLINE V load(const T* p) const {
@@ -43,7 +44,8 @@ struct AllLanes {
   HWY_INLINE hn::Mask<Floats> mask() const { return hn::FirstN(Floats(), kLanes); }
 };
 
-/// The first n lanes. The others are zero; nothing beyond is read or written.
+/// The same where only the first n lanes are elements. The others are zero; nothing beyond the
+/// elements is read or written.
 class FirstLanes {
  public:
   explicit FirstLanes(size_t n) : n_(n) {}
@@ -74,7 +76,8 @@ class FirstLanes {
   size_t n_;
 };
 
-/// Calls f(i, lanes) for the vectors of n elements, of which the last may have fewer than D.
+/// Calls f(i, lanes) for each vector of n elements, which begins at element i. The last one may
+/// have fewer elements than D has lanes.
 template <class D, class F>
 HWY_INLINE void ForVectors(D d, int64_t n, const F& f) {
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
@@ -87,8 +90,9 @@ HWY_INLINE void ForVectors(int64_t n, const F& f) {
   ForVectors(Floats(), n, f);
 }
 
-/// y[i] = f(i, lanes) for the vectors of n elements, past the caches if `past`. Meanwhile a line is
-/// asked for at `next` for each that is written: memory reads and writes by turns.
+/// Stores f(i, lanes) at y + i for each vector of n elements, past the caches if `past`. For each
+/// cache line that is written, one is prefetched from `next` on, so that memory reads and writes by
+/// turns.
 template <class T, class F>
 HWY_INLINE void Produce(T* y, int64_t n, bool past, const T* next, const F& f) {
   const Floats d;

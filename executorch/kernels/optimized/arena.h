@@ -1,4 +1,4 @@
-/// Room in the memory of the method that is being loaded.
+/// Allocation from the memory of the method that is being loaded.
 #pragma once
 
 #include <executorch/kernels/optimized/graph.h>
@@ -11,8 +11,8 @@
 
 namespace executorch::optimized {
 
-/// What it gives lasts as long as the method and is never destroyed. Once the method's memory is
-/// used up it gives null and empty spans, and ok() says so.
+/// Allocated objects live as long as the method's memory; no destructor is called. Once the memory
+/// is used up, functions return null pointers, empty spans and empty texts, and ok() is false.
 class Arena {
  public:
   explicit Arena(runtime::MemoryAllocator& allocator) : allocator_(allocator) {}

@@ -37,7 +37,8 @@ class Match {
   bool is(int n, std::string_view op) const { return graph_.is(n, op); }
   bool is_interior(int v) const { return graph_.interior(v, block_); }
 
-  // where(not any(not (in == -inf)), 0, weights): rows that see no key give zeros. The node, or -1.
+  // Finds where(not any(not (in == -inf)), 0, weights), by which rows without a visible key give
+  // zeros. Returns the node, or -1.
   int find_safe_tail(int in, int weights) const {
     int tail = -1;
     for (int use : graph_.values()[weights].uses) {
@@ -76,8 +77,8 @@ class Match {
     return graph_.constant_element(v) == 0.0;
   }
 
-  // Back from the softmax's input to the first product; each value has `uses` uses at first, then
-  // one. Steps are found in reverse.
+  // Goes back from the softmax's input to the first product. The first value must have `uses` uses,
+  // all others one. Steps are found in reverse order.
   bool walk_scores(int v, size_t uses) {
     if (steps_left_ == 0) return false;
     --steps_left_;
@@ -107,7 +108,7 @@ class Match {
     return walk_mask(n);
   }
 
-  // A multiplication by a number, of the tensor `scaled`.
+  // The number by which node n multiplies the tensor `scaled`; nothing if n is no such node.
   std::optional<double> scale_of(int n, int& scaled) const {
     scaled = graph_.n_args(n) > 1 ? graph_.arg_id(n, 0) : -1;
     if (is(n, "mul.Scalar_out")) return graph_.constant_number(graph_.arg(n, 1));
@@ -122,7 +123,7 @@ class Match {
         scaled = graph_.arg_id(n, 1);
       }
     }
-    // The other operand must not give the result its shape.
+    // Broadcasting to the other operand must not change the rank of the result.
     if (number.has_value() && graph_.tensor(scaled).dim() != graph_.tensor(graph_.out(n)).dim()) {
       return std::nullopt;
     }
@@ -151,8 +152,9 @@ class Match {
     return number == -std::numeric_limits<double>::infinity();
   }
 
-  // `scores` and `mask` are argument numbers of n; the mask is added, or a condition that holds
-  // where keys are visible (or hidden).
+  // Tries to take node n as one that masks the scores. `scores` and `mask` are numbers of its
+  // arguments. The mask is added, or it is a condition that is true where keys are visible, or
+  // where they are hidden.
   bool try_masked(int n, size_t scores, size_t mask, bool added, bool visible) {
     const Match before = *this;
     has_mask_ = true;
@@ -184,7 +186,7 @@ class Match {
       triangle_value_ = v;
       return true;
     }
-    // A factor between mask and softmax would scale the mask too.
+    // A factor between mask and softmax would scale the mask as well.
     if (has_tensor_mask_ || !graph_.stable(v) || (added && scales_mask_)) return false;
     const Tensor& mask = graph_.tensor(v);
     if (!added) {
@@ -224,7 +226,7 @@ class Match {
     }
   }
 
-  // Views behind the second product, as far as a tensor with memory of its own.
+  // Takes the views behind the second product, up to a tensor with memory of its own.
   void walk_out() {
     last_ = second_;
     size_t kept = 0;
@@ -243,14 +245,14 @@ class Match {
     out_steps_.resize(kept);
   }
 
-  // Whether node n makes single precision of what was kept in half.
+  // Whether node n converts a value from half to single precision.
   bool is_widened(int n) const {
     return graph_.is_cast(n) && graph_.tensor(graph_.out(n)).scalar_type() == ScalarType::Float;
   }
 
-  // The steps that lead to `v` from the furthest value behind it. If `scales`, they go through
-  // multiplications by numbers, which scale_ takes over; if `widened`, through copies that make
-  // single precision of half.
+  // The chain that ends at `v`, as long as possible. If `scales`, it passes multiplications by
+  // numbers, which are moved to scale_. If `widened`, it passes conversions from half to single
+  // precision.
   Graph::Chain strip_scaled(int v, bool scales, bool widened) {
     Graph::Chain chain = graph_.strip(v, block_);
     while (chain.steps.size() < Graph::kMostSteps) {
@@ -273,7 +275,7 @@ class Match {
     return chain;
   }
 
-  // The type of an operand as it is kept, before it was widened.
+  // The type of an operand before its conversion to single precision, if it has one.
   ScalarType kept_type(int operand, bool scales) {
     const double scale = scale_;
     const Graph::Chain chain = strip_scaled(operand, scales, true);
@@ -281,7 +283,7 @@ class Match {
     return graph_.tensor(chain.base).scalar_type();
   }
 
-  // Gives the call its masks, of which `inputs` then has the values, and their names.
+  // Sets the masks of the call and its name, and adds the masks' values to `inputs`.
   void add_masks(AttentionCall& call, std::vector<int>& inputs) {
     std::string name = "attention";
     if (triangle_.has_value()) {
@@ -330,7 +332,7 @@ class Match {
     call->k = arena_.operand(graph_, chains[1]);
     call->v = arena_.operand(graph_, chains[2]);
     call->scale = static_cast<float>(scale_);
-    // Without a tensor for a mask its place is of no interest.
+    // Without a mask tensor, it does not matter which steps come before the mask.
     call->before_mask = arena_.steps(steps_[0]);
     call->before_softmax = arena_.steps(steps_[1]);
     call->after_softmax = arena_.steps(after_);
@@ -349,11 +351,11 @@ class Match {
   const int block_;
   int first_ = -1, second_ = -1, last_ = -1;
   double scale_ = 1;
-  // Before and behind the tensor mask; all behind if there is none.
+  // The steps before and behind the tensor mask; if there is none, all are behind.
   std::vector<Step> steps_[2];
   std::vector<Step> after_, out_steps_;
   bool has_mask_ = false, has_tensor_mask_ = false, scales_mask_ = false;
-  // Values between the softmax and the first product that are looked at, whatever they are.
+  // A limit on the number of values visited between the softmax and the first product.
   size_t steps_left_ = 4 * Graph::kMostSteps;
   Graph::Chain mask_;
   Attention::Mask mask_kind_ = Attention::Mask::None;

@@ -10,7 +10,8 @@ enum Who { kQ, kK, kV, kOut, kMask, kCount };
 
 using HeadLoops = Loops<kCount>;
 
-// Heads and batch from the innermost loops; the number of loops they take.
+// Assigns the engine's heads and batch to the innermost loops. Returns the number of loops they
+// take.
 int assign_heads(const HeadLoops& loops, Attention& run, int64_t (&head)[kCount],
                  int64_t (&batch)[kCount]) {
   int taken = 0;
@@ -48,7 +49,7 @@ struct Pointers {
   const char* mask;
 };
 
-// The loops that the engine does not have, outermost last.
+// Runs the loops that the engine does not have, recursively; the outermost loop is the last one.
 bool run_loops(const HeadLoops& loops, int level, int taken, Attention& run, const Pointers& at,
                const int64_t (&bytes)[kCount], cpu::Scratch& scratch) {
   if (level == taken) {

@@ -1,4 +1,5 @@
-/// softmax(scale * q k + mask) v of values of a method, run by cpu::Attention; t queries, s keys.
+/// A fused instruction: softmax(scale * q k + mask) v, run by cpu::Attention, for t queries and s
+/// keys.
 #pragma once
 
 #include <executorch/cpu/nn/attention.h>
@@ -12,21 +13,23 @@ struct AttentionCall : FusedCall {
   Operand k;  // [b, d, s]
   Operand v;  // [b, s, dv], of the type of k
   float scale = 1;
-  // Views of the scores, [b, t, s] at first: between q k and the addition of the mask, between that
-  // and the softmax, and between the softmax and the product with v.
+  // The views that the program applies to the scores, which are [b, t, s] at first: between q k and
+  // the addition of the mask, between that and the softmax, and between the softmax and the product
+  // with v.
   Span<const Step> before_mask, before_softmax, after_softmax;
   Operand mask;
   cpu::Attention::Mask mask_kind = cpu::Attention::Mask::None;
-  // Whether keys behind `triangle` are hidden, instead of by a mask.
+  // If true, `triangle` says which keys are hidden, and there is no mask.
   bool causal = false;
   Triangle triangle;
-  // Whether a query without any visible key gives zeros; else NaN, as eager PyTorch's softmax.
+  // Whether a query without any visible key gives zeros. Otherwise it gives NaN, as softmax in
+  // eager PyTorch.
   bool safe = false;
-  // Views of the result [b, t, dv] up to `out`.
+  // The views that lead from the result [b, t, dv] to `out`.
   Span<const Step> out_steps;
 };
 
-/// FusedCall::run of an AttentionCall.
+/// FusedCall::run for an AttentionCall.
 bool run_attention(const FusedCall& call, KernelRuntimeContext& context);
 
 }  // namespace executorch::optimized

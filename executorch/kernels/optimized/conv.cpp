@@ -14,7 +14,7 @@ constexpr int kSpatial = 3;
 
 // ---- At run time.
 
-// Item d of a list of n, or of 1 for all.
+// Reads item d of a list of n items, or of a list of 1 item that holds for all dims.
 bool item(const EValue& list, int d, int n, int64_t least, int64_t& value) {
   const auto items = list.tryToIntList();
   if (!items.ok() || (static_cast<int>(items->size()) != n && items->size() != 1)) return false;
@@ -26,7 +26,7 @@ bool is_on_cpu(const Tensor& t) {
   return t.dim() >= 3 && t.dim() <= 2 + kSpatial && t.numel() > 0;
 }
 
-// Sizes and strides; false if the operands are not what a convolution takes.
+// Reads sizes and strides. Returns false if the operands do not make a valid convolution.
 template <class T>
 bool bind_sizes(const ConvCall& call, cpu::Conv<T>& c) {
   const Tensor& x = call.args[0]->toTensor();
@@ -124,8 +124,8 @@ class Match {
   Match(Graph& graph, Arena& arena, int root)
       : graph_(graph), arena_(arena), root_(root), block_(graph.nodes()[root].block) {}
 
-  /// The call of the convolution and what follows; null if that cannot be, or nothing follows and
-  /// `alone` is not enough.
+  /// Makes the call of the convolution with its epilogue. Returns null if that is impossible, or if
+  /// the epilogue is empty and not `alone`.
   ConvCall* make(bool alone) {
     if (!takes_operands()) return nullptr;
     const int norm = find_norm();
@@ -150,7 +150,7 @@ class Match {
     call->name = arena_.copy(name);
     return arena_.ok() ? call : nullptr;
   }
-  /// The last node that it stands for, and the values that it reads.
+  /// The last node that the call replaces, and the values that it reads.
   int last() const { return last_; }
   const std::vector<int>& inputs() const { return inputs_; }
 
@@ -167,7 +167,8 @@ class Match {
            graph_.constant_number(graph_.arg(root_, 6)) == 0.0 && graph_.arg(root_, 8)->isInt();
   }
 
-  // Floats with one element for each output channel.
+  // The data of argument i of node n if it is constant floats, one for each output channel; else
+  // null.
   const float* channels(int n, size_t i) const {
     const EValue* arg = graph_.arg(n, i);
     if (!arg->isTensor()) return nullptr;
@@ -178,7 +179,7 @@ class Match {
     return fits ? t.const_data_ptr<float>() : nullptr;
   }
 
-  // A batch norm that alone uses the convolution, or -1.
+  // The batch norm that is the only reader of the convolution, or -1.
   int find_norm() const {
     const int v = graph_.out(root_);
     const int n = graph_.only_use(v);
@@ -200,13 +201,14 @@ class Match {
     return only_result && known ? n : -1;
   }
 
+  // Folds batch norm n into the weight and bias of the call:
   // y = (conv + bias - mean) * weight / sqrt(variance + eps) + shift
   bool fold(int n, ConvCall& call) {
     const Tensor& w = graph_.tensor(graph_.arg_id(root_, 1));
     const auto n_out = static_cast<size_t>(w.size(0));
     const auto per_channel = static_cast<size_t>(w.numel()) / n_out;
     graph_.effort().spend(n_out * per_channel);
-    // Every layout of a weight has the output channels outermost, or strides that say so.
+    // The folding below needs output channels that are outermost in memory.
     if (w.strides()[0] != static_cast<int64_t>(per_channel)) return false;
     auto* const weight = draft_list<float>(n_out * per_channel);
     auto* const bias = draft_list<float>(n_out);

@@ -10,7 +10,8 @@ struct ConvCall : FusedCall {
   /// The arguments of aten::convolution: input, weight, bias, stride, padding, dilation,
   /// transposed, output_padding, groups.
   Span<EValue*> args;
-  /// Null, or what replaces the convolution's own since a batch norm was folded into them.
+  /// The weight and bias with a batch norm folded into them, which replace the convolution's own;
+  /// null if there was no batch norm.
   const void* weight = nullptr;
   const void* bias = nullptr;
   cpu::Activation act;
@@ -18,16 +19,17 @@ struct ConvCall : FusedCall {
   bool act_last = false;
   EValue* residual = nullptr;
 
-  /// Sizes, strides and addresses, and the size of `out`; false if the operands are not what a
-  /// convolution takes. T is their type.
+  /// Sets the sizes, strides and addresses of c, and resizes `out`. T is the element type of the
+  /// operands. Returns false if the operands do not make a valid convolution.
   template <class T>
   bool bind(cpu::Conv<T>& c) const;
 };
 
-/// What runs a ConvCall that stands alone.
+/// FusedCall::run for a ConvCall that is not part of a chain.
 bool run_convolution(const FusedCall& call, KernelRuntimeContext& context);
 
-/// The call of node n, a convolution with nothing else; null if it cannot be one.
+/// Makes a call for node n, a convolution, without anything fused into it. Returns null if node n
+/// is not suitable.
 ConvCall* plain_convolution(Graph& graph, Arena& arena, int n);
 
 }  // namespace executorch::optimized

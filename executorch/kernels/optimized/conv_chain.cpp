@@ -36,7 +36,7 @@ class ChainMatch {
  public:
   ChainMatch(Graph& graph, Arena& arena) : graph_(graph), arena_(arena) {}
 
-  // A chain that ends with node n.
+  // Fuses a chain that ends with node n, if there is one and it is faster. Returns whether it did.
   bool run(int n) {
     std::vector<const ConvCall*> steps;
     const int block = graph_.nodes()[n].block;
@@ -50,7 +50,7 @@ class ChainMatch {
                          graph_.nodes()[made].block == block;
       last = inner ? made : -1;
     }
-    // The longest end of it that pays.
+    // Keep the longest tail of the chain that is faster in bands.
     for (; steps.size() > 1; steps.erase(steps.begin())) {
       if (replace(n, steps)) return true;
     }
@@ -58,7 +58,7 @@ class ChainMatch {
   }
 
  private:
-  // The call of a convolution of floats whose last node is n.
+  // The call of a float convolution, fused or plain, whose last node is n; null if there is none.
   const ConvCall* step_at(int n) {
     const FusedCall* const fused = graph_.nodes()[n].fused;
     const ConvCall* const step = fused == nullptr ? plain_convolution(graph_, arena_, n)
@@ -99,7 +99,7 @@ class ChainMatch {
 }  // namespace
 
 void fuse_convolution_chains(Graph& graph, Arena& arena) {
-  // From the last on: a chain ends with what follows the widest planes.
+  // Backwards, because a chain ends with the convolution that follows the widest planes.
   for (int n = static_cast<int>(graph.nodes().size()) - 1; n >= 0; --n) {
     if (graph.nodes()[n].live && ChainMatch(graph, arena).run(n)) graph.refresh();
   }

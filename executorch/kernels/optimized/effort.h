@@ -5,11 +5,12 @@
 
 namespace executorch::optimized {
 
-/// Thrown where looking for what could be fused takes too long.
+/// Thrown when the search for fusable patterns takes too long.
 struct TooMuchEffort {};
 
-/// Counts steps of about a nanosecond. Passes over a graph whose cost is not linear in its size
-/// spend from it, so that a method that was made to be hard is soon left as it is.
+/// A budget of steps of about a nanosecond. Passes whose cost is not linear in the size of the
+/// graph spend steps from it, so that fusion of a method that was made to take long is given up
+/// soon; the method then runs unfused.
 class Effort {
  public:
   /// For a method of `size` instructions, arguments, values and constant elements.
@@ -21,7 +22,7 @@ class Effort {
   }
 
  private:
-  // A tenth of a second for any method, and about what loading it takes besides.
+  // About a tenth of a second for any method, plus about the time that loading the method takes.
   static constexpr size_t kLeast = size_t{1} << 26;
   static constexpr size_t kForEach = 64;
 

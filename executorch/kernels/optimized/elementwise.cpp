@@ -12,9 +12,9 @@ using cpu::Expression;
 using Op = Expression::Op;
 
 constexpr int kInputs = Expression::kMaxInputs;
-// Instructions of one pass: more seldom have registers.
+// The most instructions of one pass. With more, registers rarely suffice.
 constexpr size_t kMostNodes = 24;
-// Shorter innermost loops are not worth interpreting.
+// The least size of the innermost loop for which interpreting the steps is worthwhile.
 constexpr int64_t kShortest = 8;
 
 struct ElementwiseCall : FusedCall {
@@ -27,7 +27,7 @@ struct ElementwiseCall : FusedCall {
 
 using TileLoops = Loops<kInputs + 1>;
 
-// The shape that all inputs broadcast to.
+// Computes the shape that all inputs broadcast to.
 bool broadcast(const View* views, size_t n, View& shape) {
   int64_t sizes[View::kMaxDims];
   int rank = 0;
@@ -45,7 +45,8 @@ bool broadcast(const View* views, size_t n, View& shape) {
   return shape.valid();
 }
 
-// The order of the dimensions in the memory of `view`, outermost first.
+// Writes the dimensions of `view` in the order in which they lie in memory, outermost first, to
+// `order`.
 int order_of(const View& view, int64_t (&order)[View::kMaxDims]) {
   int64_t strides[View::kMaxDims];
   for (int d = 0; d < view.ndim(); ++d) {
@@ -113,15 +114,15 @@ static_assert(TileLoops::kMost <= Expression::kMaxDims);
 
 // ---- When a method is loaded.
 
-// An instruction as steps of an expression; registers are filled in later.
+// The steps of an expression that compute an instruction. Registers are filled in later.
 struct Computation {
   Expression::Step steps[2];
   int n_steps = 0;
-  // Values read: by the first step's a, and b; -1 if there is none.
+  // The values that a and b of the first step read; -1 if there is none.
   int a = -1, b = -1;
 };
 
-// A conversion between different types that the engine stores.
+// Whether node n converts between two different types that the engine stores.
 bool is_cast(const Graph& graph, int n) {
   return graph.is_cast(n) &&
          graph.tensor(graph.arg_id(n, 0)).scalar_type() != graph.tensor(graph.out(n)).scalar_type();
@@ -165,7 +166,7 @@ class Translator {
     return x.has_value() ? std::optional(-*x) : x;
   }
   bool alpha(int n) const { return graph_.constant_number(graph_.arg(n, 2)) == 1.0; }
-  // A number in the place of an operand.
+  // The constant number that argument i of node n is; nothing if it is no such number.
   std::optional<double> element(int n, size_t i) const {
     const int v = graph_.arg_id(n, i);
     return graph_.is_tensor(v) && graph_.tensor(v).dim() <= 1 ? graph_.constant_element(v)
@@ -217,7 +218,7 @@ class Translator {
     if (exponent != 2.0 && exponent != 3.0) return std::nullopt;
     Computation c = with(n, {.op = Op::Multiply});
     c.b = c.a;
-    // The second step multiplies by the operand once more.
+    // x^3: the second step multiplies x^2 by x.
     if (exponent == 3.0) c.steps[c.n_steps++] = {.op = Op::Multiply};
     return c;
   }
@@ -251,7 +252,7 @@ class Translator {
   const Graph& graph_;
 };
 
-// Reading through it keeps the innermost dimension innermost.
+// Whether the innermost dimension stays innermost when a value is read through `step`.
 bool keeps_rows(const Step& step) {
   const auto rank = static_cast<int64_t>(step.args[0]->toTensor().dim());
   const auto is_last = [&](const EValue* dim) {
@@ -295,7 +296,7 @@ class Match {
       return std::any_of(c.steps.begin(), c.steps.end(),
                          [](const Step& s) { return !s.keeps_order(); });
     });
-    // What is done in registers between casts alone would not be worth interpreting.
+    // A pass that consists of casts only would not be worth interpreting.
     const bool computes =
         std::any_of(region_.begin(), region_.end(), [&](int n) { return !is_cast(graph_, n); });
     if (computes && (region_.size() > 1 || copies)) emit();
@@ -308,13 +309,15 @@ class Match {
            fits(graph_.out(n)) && fits(known_[n]->a) && fits(known_[n]->b);
   }
 
-  // A cast to a narrower type, whose result is not what is in a register.
+  // Whether node n is a cast to a narrower type, so that its result is rounded and a register is
+  // not.
   bool rounds(int n) const {
     return is_cast(graph_, n) &&
            graph_.tensor(graph_.out(n)).scalar_type() != aten::ScalarType::Float;
   }
 
-  // Takes in producers whose results have the shape of the root's and are read here alone.
+  // Adds producers whose results have the shape of the root's result and are read in this pass
+  // only.
   void grow() {
     const auto& shape = graph_.tensor(graph_.out(root_)).sizes();
     for (bool grown = true; grown && region_.size() < kMostNodes;) {
@@ -339,7 +342,7 @@ class Match {
     }
   }
 
-  // Registers: inputs first, then what steps write. False if there are not enough.
+  // Assigns registers: inputs first, then results of steps. Returns false if there are not enough.
   bool assign() {
     inputs_.clear();
     steps_.clear();
@@ -378,7 +381,7 @@ class Match {
     const auto at = std::find(holds.begin(), holds.end(), v);
     return at == holds.end() ? -1 : static_cast<int>(at - holds.begin());
   }
-  // One whose value nothing reads from node n on (a second step may read n's operand again).
+  // A register whose value no node from n on reads (a second step of n may read its operand again).
   int free_register(std::vector<int>& holds, size_t n_inputs, int n) const {
     for (size_t r = n_inputs; r < holds.size(); ++r) {
       const auto& uses = graph_.values()[holds[r]].uses;
@@ -430,7 +433,7 @@ void fuse_elementwise(Graph& graph, Arena& arena) {
       known[static_cast<size_t>(n)] = translator.translate(n);
     }
   }
-  // From the end, so that a chain is taken whole.
+  // Backwards, so that a chain is found from its last node and taken as a whole.
   for (int n = n_nodes - 1; n >= 0; --n) {
     if (!graph.nodes()[n].live || !known[static_cast<size_t>(n)].has_value()) continue;
     if (!graph.deferrable(n)) continue;

@@ -87,7 +87,7 @@ bool Epilogue::bound(int n, size_t i, float& bound) const {
   return number.has_value() || graph_.arg(n, i)->isNone();
 }
 
-// x * sigmoid(x), and x * clamp(x + 3, 0, 6) / 6: the last node, or -1.
+// Finds x * sigmoid(x) or x * clamp(x + 3, 0, 6) / 6. Returns its last node, or -1.
 int Epilogue::find_gated(int v, const std::vector<int>& uses) {
   if (uses.size() != 2 || !is(uses[1], "mul.out")) return -1;
   const int product = uses[1];
@@ -103,7 +103,7 @@ int Epilogue::find_gated(int v, const std::vector<int>& uses) {
     const bool fits = graph_.arg_id(graph_.def(gate), 0) == v;
     return fits && set(plain(Activation::Kind::Silu), "+silu") ? product : -1;
   }
-  // The two bounds may be an instruction each.
+  // Each of the two bounds may be applied by an instruction of its own.
   Activation clamp = plain(Activation::Kind::Clamp);
   while (made_by("clamp.out") || made_by("hardtanh.out")) {
     const int n = graph_.def(gate);

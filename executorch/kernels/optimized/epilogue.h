@@ -1,4 +1,5 @@
-/// What follows a matrix product or a convolution and can be done while its result is in registers.
+/// The epilogue of a matrix product or a convolution: the operators that follow it and can be
+/// computed while its result is in registers.
 #pragma once
 
 #include <executorch/cpu/activation.h>
@@ -8,10 +9,11 @@
 
 namespace executorch::optimized {
 
-/// A value that is added; -1 if there is none.
+/// A term that the epilogue adds.
 struct EpilogueTerm {
+  /// The value that is added; -1 if there is none.
   int value = -1;
-  /// How many of Epilogue::steps() come before the addition.
+  /// The number of Epilogue::steps() that come before the addition.
   size_t n_steps = 0;
 };
 
@@ -21,14 +23,14 @@ class Epilogue {
  public:
   using Term = EpilogueTerm;
 
-  /// Looks for what follows node `root`; all tensors have the type of its result. `addend` is one
-  /// that the root has already, such as a bias. Without `takes_more` only an activation and a
-  /// residual of the same shape are taken.
+  /// Finds the epilogue of node `root`. All its tensors must have the type of the root's result.
+  /// `addend` is a term that the root itself adds, such as a bias. Unless `takes_more`, only an
+  /// activation and a residual of the same shape are taken.
   Epilogue(const Graph& graph, int root, bool takes_more, Term addend = {});
 
-  /// The last node that belongs to it: the root if nothing follows.
+  /// The last node of the epilogue; the root if the epilogue is empty.
   int last() const { return last_; }
-  /// "+bias+gelu"
+  /// The name of what is added, such as "+bias+gelu".
   const std::string& name() const { return kept_.name; }
   const Term& addend() const { return kept_.addend; }
   const Term& residual() const { return kept_.residual; }

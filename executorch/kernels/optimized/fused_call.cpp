@@ -12,7 +12,7 @@ namespace {
 
 using runtime::Error;
 
-// Other bytes for a tensor, for as long as this lives.
+// Gives a tensor other memory for as long as this object lives.
 class Bytes {
  public:
   bool take(KernelRuntimeContext& context, const Tensor& tensor) {

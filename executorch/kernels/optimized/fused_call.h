@@ -1,4 +1,4 @@
-/// An instruction that does the work of several.
+/// A fused instruction, which does the work of several instructions of the program.
 #pragma once
 
 #include <executorch/kernels/optimized/view.h>
@@ -11,43 +11,46 @@ using runtime::KernelRuntimeContext;
 
 /// One of the program's instructions that a fused instruction replaces.
 struct Original {
-  /// The operator's name, "add.out".
+  /// The operator's name, such as "add.out".
   const char* op;
-  /// Its index in its chain of the program; negative for one that the graph added (a static view).
+  /// The instruction's index in its chain of the program; negative if the graph added it (a static
+  /// view).
   int64_t number;
   runtime::OpFunction kernel;
   Span<EValue*> args;
 };
 
-/// What a fused instruction needs at run time; in the method's memory, made when it is loaded.
+/// The data that a fused instruction needs at run time. It is made when the method is loaded and
+/// lies in the method's memory.
 struct FusedCall {
-  /// Computes `out`. False, with nothing written, where the fused kernel does not support the sizes
-  /// of this call. Then the originals run instead, and report errors if the sizes are wrong.
+  /// Computes `out`. Returns false, with nothing written, if the fused kernel does not support the
+  /// sizes of this call. The originals then run instead and report errors if the sizes are wrong.
   using Run = bool (*)(const FusedCall& call, KernelRuntimeContext& context);
   Run run = nullptr;
-  /// "linear+gelu"
+  /// The name for messages, such as "linear+gelu".
   const char* name = "";
-  /// "native_call_linear+gelu"
+  /// The name of its events in traces, such as "native_call_linear+gelu".
   const char* traced_name = "";
   EValue* out = nullptr;
-  /// In the order of the program; the last one writes `out`.
+  /// The replaced instructions in the order of the program. The last one writes `out`.
   Span<const Original> originals;
-  /// Their indices in their chain of the program, but for those that are in none.
+  /// The indices of the originals in their chain of the program. Static views, which are in no
+  /// chain, are left out.
   Span<const uint32_t> numbers;
-  /// Tensors that the originals write besides `out`. They have no memory of their own any more:
-  /// where the originals run, they get temporary memory.
+  /// The tensors that the originals write besides `out`. They no longer have memory of their own;
+  /// if the originals run, they get temporary memory.
   Span<EValue*> intermediates;
-  /// The memory of `out` overlaps that of an operand: the result is computed in temporary memory
-  /// and then copied.
+  /// Whether the memory of `out` overlaps that of an operand. The result is then computed in
+  /// temporary memory and copied.
   bool bounce = false;
 };
 
 /// The kernel of every fused instruction. Its first argument holds the address of the FusedCall.
 void run_fused(KernelRuntimeContext& context, Span<EValue*> args);
-/// The FusedCall whose address the first of a fused instruction's arguments holds.
+/// Returns the FusedCall whose address the first of a fused instruction's arguments holds.
 const FusedCall& fused_call(Span<EValue*> args);
 
-/// Gives `out` the sizes of `view`; false if it cannot have them.
+/// Resizes `out` to the sizes of `view`. Returns false if it cannot have these sizes.
 bool resize(const Tensor& out, const View& view);
 
 }  // namespace executorch::optimized

@@ -15,7 +15,8 @@ std::atomic<bool> enabled{true};
 std::mutex report_mutex;
 std::string report;
 
-// Copies that change neither elements nor their order are read through.
+// Makes readers of a copy that changes neither the elements nor their order read its source
+// instead.
 void forward_copies(Graph& graph) {
   for (int n = 0; n < static_cast<int>(graph.nodes().size()); ++n) {
     const auto& node = graph.nodes()[n];
@@ -34,8 +35,8 @@ void forward_copies(Graph& graph) {
   graph.finish_forwards();
 }
 
-/// Turns the matches into instructions. Until all is known that will be written nothing is changed
-/// that the graph's end does not take back.
+/// Turns the matches into instructions. All allocations come first. Until they have succeeded, it
+/// makes no change that the destructor of the graph does not take back.
 class Rewriter {
  public:
   explicit Rewriter(const MethodDraft& draft) : arena_(draft.allocator), graph_(draft) {}
@@ -84,8 +85,8 @@ class Rewriter {
   int n_nodes() const { return static_cast<int>(graph_.nodes().size()); }
   Graph::Node& node(int n) { return graph_.nodes()[n]; }
 
-  // The instructions that node n stands for, in order: itself and what only it, or other fused
-  // nodes, would need. `leaves` are the values that they read.
+  // Collects the instructions that node `root` replaces: itself, and those whose results only they
+  // or other fused nodes need. `leaves` are the values that these instructions read.
   void collect(int root, std::set<int>& originals, std::set<int>& leaves) {
     std::vector<int> to_visit = {root};
     while (!to_visit.empty()) {
@@ -133,7 +134,7 @@ class Rewriter {
     call.intermediates = arena_.copy(intermediates);
     const auto copied_numbers = arena_.copy(numbers);
     call.numbers = {copied_numbers.data(), copied_numbers.size()};
-    // The values it mentions must live until then.
+    // Its arguments keep the values that it reads alive until it runs.
     std::vector<EValue*> args = {arena_.make<EValue>()};
     if (args[0] == nullptr) return;
     *args[0] = EValue(static_cast<int64_t>(reinterpret_cast<intptr_t>(&call)));
@@ -190,7 +191,8 @@ std::string fuse(const MethodDraft& draft) {
   }
 }
 
-/// Called by the runtime: nothing is thrown, and without memory the method stays as it is.
+/// The method rewriter, which the runtime calls. It throws nothing; if memory runs out, the method
+/// stays as it is.
 void rewrite(const MethodDraft& draft) {
   std::string text;
   if (enabled) {

@@ -1,5 +1,5 @@
-/// Fusion of instructions when a method is loaded. Linking this library registers it; the file is
-/// not changed, and runs without it.
+/// Fusion of instructions when a method is loaded. Linking this library registers the fusion.
+/// Program files are not changed and run without it as well.
 #pragma once
 
 #include <executorch/runtime/executor/method_rewriter.h>
@@ -8,15 +8,15 @@
 
 namespace executorch::optimized {
 
-/// Whether methods that are loaded from now on are fused (they are, unless this says otherwise);
-/// returns what was set before. For comparison and debugging.
+/// Sets whether methods that are loaded from now on are fused (the default is true), and returns
+/// the previous setting. For comparison and debugging.
 bool set_fusion_enabled(bool enabled);
 
-/// What became of the method that was loaded last in this process, a line for each instruction
-/// that is fused: "<instruction>: <name> <- <operators>".
+/// Describes the fusion of the method that was loaded last in this process, with a line for each
+/// fused instruction: "<instruction>: <name> <- <operators>".
 std::string last_fusion();
 
-/// A runtime::DescribeRewritten.
+/// A runtime::DescribeRewritten function: describes a fused instruction.
 bool describe_fused(const runtime::Instruction& instruction, runtime::Rewritten& out);
 
 }  // namespace executorch::optimized

@@ -43,7 +43,6 @@ namespace {
 
 using aten::ScalarType;
 using runtime::Error;
-using runtime::testing::BytesLoader;
 using runtime::testing::LoadedMethod;
 using runtime::testing::PlanBuilder;
 using runtime::testing::ProgramBuilder;

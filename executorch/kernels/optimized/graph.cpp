@@ -10,8 +10,6 @@
 namespace executorch::optimized {
 namespace {
 
-using aten::ScalarType;
-
 // Operators that read or write something besides inputs and outputs.
 bool is_pure(std::string_view name) {
   for (const std::string_view impure :

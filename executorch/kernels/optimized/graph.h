@@ -16,10 +16,10 @@ namespace executorch::optimized {
 using runtime::Instruction;
 using runtime::MethodDraft;
 
-/// Whether dims lie in memory in their order.
+/// Whether the dimensions of `tensor` lie in memory in their default order.
 bool default_order(const Tensor& tensor);
 
-/// The items of a value that is a list.
+/// Calls f for each non-null item of a value that is a list of values.
 template <typename F>
 void for_each_item(const EValue& value, const F& f) {
   const auto& payload = value.payload.copyable_union;
@@ -33,13 +33,13 @@ void for_each_item(const EValue& value, const F& f) {
   if (value.isListOptionalTensor()) all(payload.as_list_optional_tensor_ptr->values());
 }
 
-/// A set of small numbers that is emptied at once.
+/// A set of numbers < n that clear() empties in constant time.
 class Seen {
  public:
   explicit Seen(size_t n) : marks_(n) {}
   void clear() { ++now_; }
   bool contains(int i) const { return marks_[static_cast<size_t>(i)] == now_; }
-  /// False if it was there.
+  /// Adds i. Returns false if it was in the set already.
   bool insert(int i) {
     if (contains(i)) return false;
     marks_[static_cast<size_t>(i)] = now_;
@@ -51,52 +51,53 @@ class Seen {
   size_t now_ = 1;
 };
 
-/// Nodes are the instructions in the order of the file, values those of the method, both by number.
-/// Views of static shape have no instruction: two values are planned at one place. The graph has
-/// nodes of its own for them, "static_view", behind the node that defines the first.
-///   pure    an operator of ours that only writes its outputs, from its inputs alone
-///   stable  a value that has, wherever it can be read, what its one definition gave it, and that
-///           memory planning may not have given to something else on purpose: constants, inputs
-///           that nothing writes, results of pure nodes that only pure nodes of one basic block see
-///   sealed  a call of a delegate: it reads its inputs and writes its outputs, in a way of its own
-///   update  index_put_ of ours: it reads its arguments and writes a part of the first. A buffer of
-///           the program that one update of a block writes before all that read it is stable too,
-///           though it is never interior and stays where it is.
+/// A method's instructions as nodes, in the order of the file, and its values. Both have numbers.
+/// Views of static shape have no instruction in the file: memory planning puts both values at the
+/// same address. For each of them the graph has a node of its own, "static_view", behind the node
+/// that writes the viewed value.
+///   pure    a node whose operator is this project's and only computes its outputs from its inputs
+///   stable  a value that, wherever it can be read, holds what its one definition wrote, and whose
+///           bytes are not reused on purpose: constants, inputs that nothing writes, and results
+///           of pure nodes that only pure nodes of one basic block read
+///   sealed  a call of a delegate: it reads its inputs and writes its outputs
+///   update  index_put_ of this project: it reads its arguments and writes a part of the first. A
+///           buffer of the program is stable too if one update of a block writes it before all
+///           nodes that read it, though it is never interior and keeps its address
 /// Arguments of all other nodes are `foreign`: nothing is known about them.
-/// Its functions throw std::bad_alloc, and TooMuchEffort; instructions are then as they were once
+/// Functions may throw std::bad_alloc and TooMuchEffort; instructions are then as they were once
 /// the graph is destroyed.
 class Graph {
  public:
-  /// Of the chain that strip() follows from one value; a longer one ends there.
+  /// The most steps of a chain that strip() returns.
   static constexpr size_t kMostSteps = 64;
 
   struct Node {
-    /// Of a static view one that this graph made, with the arguments base and view.
+    /// For a static view: an instruction that this graph made, with the arguments base and view.
     Instruction* instruction = nullptr;
     /// The instruction's index in its chain of the program; -1 for a static view.
     int number = -1;
-    /// "addmm.out" for "aten::addmm.out", if the arguments fit the operator (signature.h); else
-    /// empty.
+    /// The operator's name without its namespace, such as "addmm.out", if the arguments fit the
+    /// operator (signature.h); otherwise empty.
     std::string_view op;
-    /// The same without that condition.
+    /// The same name, whether or not the arguments fit.
     std::string_view name;
     /// Basic blocks are numbered in the order of the program.
     int block = 0;
     bool pure = false;
     bool sealed = false;
-    /// False once nothing needs its outputs.
+    /// False if nothing needs the node's outputs any more.
     bool live = true;
-    /// Of an update: the value that it writes; else -1.
+    /// The value that the node writes if it is an update; otherwise -1.
     int written = -1;
-    /// What replaced it; else null.
+    /// The call that replaced the node, or null.
     FusedCall* fused = nullptr;
-    /// Values that it reads and writes, each once, items of lists too.
+    /// The values that the node reads and writes, including items of lists, each listed once.
     std::vector<int> inputs;
     std::vector<int> outputs;
   };
   struct Value {
     EValue* value = nullptr;
-    /// The node that writes it, -1 if none does, and how many do.
+    /// A node that writes the value, -1 if none does, and the number of nodes that do.
     int def = -1;
     int n_defs = 0;
     /// The update that writes this buffer before all nodes that read it; -1 if there is none.
@@ -105,17 +106,18 @@ class Graph {
     bool input = false;
     bool output = false;
     bool foreign = false;
-    /// Whether it is an argument of a node, or an item of one.
+    /// Whether the value is an argument of a node, or an item of such an argument.
     bool mentioned = false;
-    /// The value whose bytes it shares: itself, or the base of a view.
+    /// The value whose bytes this value shares: itself, or the base if it is a view.
     int root = -1;
-    /// A tensor's address, and the bytes of its largest size, when the method is loaded.
+    /// For tensors: the address and the number of bytes of the largest size, at the time of
+    /// loading.
     char* data = nullptr;
     size_t nbytes = 0;
-    /// The live nodes that read it, in order, each once.
+    /// The live nodes that read the value, in order, each listed once.
     std::vector<int> uses;
   };
-  /// The value `base`, read through views: an Operand whose steps are not yet in the method's
+  /// The value `base`, read through views. It is an Operand whose steps are not yet in the method's
   /// memory.
   struct Chain {
     int base = -1;
@@ -126,7 +128,7 @@ class Graph {
   ~Graph();
   Graph(const Graph&) = delete;
   Graph& operator=(const Graph&) = delete;
-  /// False if the method's memory was too small to look at it.
+  /// False if the method's memory was too small to build the graph.
   bool ok() const { return ok_; }
 
   const MethodDraft& draft() const { return draft_; }
@@ -138,30 +140,32 @@ class Graph {
   int id(const EValue* value) const { return static_cast<int>(value - draft_.values.data()); }
 
   bool is(int node, std::string_view op) const { return node >= 0 && nodes_[node].op == op; }
-  /// Whether its output has the bytes of its input.
+  /// Whether the node is a view whose output shares the bytes of its input.
   bool is_view(int node) const { return is(node, "et_view.default") || is(node, "static_view"); }
   EValue* arg(int node, size_t i) const { return nodes_[node].instruction->args[i]; }
   int arg_id(int node, size_t i) const { return id(arg(node, i)); }
   size_t n_args(int node) const { return nodes_[node].instruction->args.size(); }
-  /// The first output.
+  /// The first output of a node.
   int out(int node) const { return nodes_[node].outputs.front(); }
   int def(int value) const { return values_[value].def; }
-  /// The only live node that uses a value; -1 if there are none or several.
+  /// The only live node that reads a value; -1 if none or several do.
   int only_use(int value) const;
   const Tensor& tensor(int value) const { return values_[value].value->toTensor(); }
   bool is_tensor(int value) const { return values_[value].value->isTensor(); }
-  /// Float, Half or BFloat16 on the CPU.
+  /// Whether a value is a tensor of Float, Half or BFloat16 on the CPU.
   bool is_float(int value) const;
-  /// Whether a node copies from one of these types to one of them, maybe the same.
+  /// Whether a node copies a tensor of one of these types to one of these types, maybe the same
+  /// one.
   bool is_cast(int node) const;
 
   bool stable(int value) const;
-  /// Stable, written by a node of `block`, and no output of the method: it need not be computed
-  /// where all nodes that read it are replaced.
+  /// Whether a value is stable, written by a node of `block`, and no output of the method. Such a
+  /// value need not be computed if all nodes that read it are replaced.
   bool interior(int value, int block) const;
   /// Whether a pure node can be computed later, or not at all.
   bool deferrable(int node) const;
-  /// The node that makes a value interior to `block`, if it is of that block and deferrable; else -1.
+  /// The node that writes a value interior to `block`, if the node is in that block and deferrable;
+  /// otherwise -1.
   int maker(int value, int block) const {
     const int node = def(value);
     return interior(value, block) && deferrable_in(node, block) ? node : -1;
@@ -169,26 +173,29 @@ class Graph {
   bool deferrable_in(int node, int block) const {
     return node >= 0 && nodes_[node].block == block && deferrable(node);
   }
-  /// A number that is the same in every call, also one in a constant tensor of one element.
+  /// The number in `value` if it is the same in every call; it may also be in a constant tensor of
+  /// one element.
   std::optional<double> constant_number(const EValue* value) const;
   std::optional<double> constant_element(int value) const;
 
-  /// The view that a node makes of its first argument as `output`; none if the node is no view.
+  /// The step that leads from the first argument of a node to its output `output`; nothing if the
+  /// node is no view.
   std::optional<Step> step(int node, int output) const;
-  /// Follows steps back from `value` as far as they can be deferred to `block` and `accepts` them.
+  /// Returns the chain that ends at `value`. It goes back as far as steps can be deferred to
+  /// `block` and accepts() is true for them.
   Chain strip(int value, int block, bool (*accepts)(const Step&) = nullptr) const;
 
-  /// Puts a call in the place of a pure node. `inputs` are the values it reads. Node::live and
-  /// Value::uses are those from before until refresh().
+  /// Replaces a pure node by `call`, which reads the values `inputs`. Node::live and Value::uses do
+  /// not change before refresh().
   void replace(int node, FusedCall* call, const std::vector<int>& inputs);
   void refresh();
-  /// Makes the live nodes read `to` where they read `from`; false (and no change) for list items.
-  /// After the last one: finish_forwards().
+  /// Makes the live nodes that read `from` read `to` instead. Returns false and changes nothing if
+  /// `from` is an item of a list. Call finish_forwards() after the last forward().
   bool forward(int from, int to);
   void finish_forwards();
-  /// Without this call the destructor takes back what forward() changed.
+  /// Keeps the changes of forward(), which the destructor otherwise takes back.
   void keep_forwards() { forwards_.clear(); }
-  /// Values, each once, and the items of those that are lists.
+  /// The numbers of `values` and of the items of those that are lists, each listed once.
   std::vector<int> mentioned(Span<EValue*> values) const;
 
  private:
@@ -227,7 +234,7 @@ class Graph {
   mutable Effort effort_;
   std::vector<Node> nodes_;
   std::vector<Value> values_;
-  // Nodes that were replaced since the last refresh(), with the inputs that they had.
+  // The nodes that were replaced since the last refresh(), with their former inputs.
   std::vector<std::pair<int, std::vector<int>>> replaced_;
   std::vector<std::pair<EValue**, EValue*>> forwards_;
   // While nodes are added.

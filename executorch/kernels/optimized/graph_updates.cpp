@@ -1,4 +1,4 @@
-// Buffers of the program, such as caches of keys and values, that are updated in place.
+// Finds the buffers of the program, such as key and value caches, that are updated in place.
 
 #include <executorch/kernels/optimized/graph.h>
 
@@ -17,7 +17,7 @@ bool Graph::is_plain_buffer(int v) const {
          !value.constant && !value.input && !value.output && !value.foreign;
 }
 
-// Whether a buffer, or a view of it, is used behind its update only, and in the same block.
+// Whether the buffer and all its views are read only behind its update, and only in the same block.
 bool Graph::is_read_after(int v, int update) const {
   const Value& value = values_[v];
   const bool is_view = nodes_[update].written != v;
@@ -29,7 +29,7 @@ bool Graph::is_read_after(int v, int update) const {
   });
 }
 
-// Takes out the buffers whose bytes belong to another value as well.
+// Removes buffers whose bytes another value uses as well.
 void Graph::refuse_shared_bytes(std::vector<int>& updates) const {
   std::vector<int> buffers;
   for (int v = 0; v < static_cast<int>(updates.size()); ++v) {
@@ -42,7 +42,7 @@ void Graph::refuse_shared_bytes(std::vector<int>& updates) const {
     return values_[a].data < values_[b].data + values_[b].nbytes &&
            values_[b].data < values_[a].data + values_[a].nbytes;
   };
-  // Then those that are left are in the order of their ends, too.
+  // The buffers that are left are sorted by their ends as well.
   for (size_t i = 1; i < buffers.size(); ++i) {
     if (overlap(buffers[i - 1], buffers[i])) {
       for (const int v : buffers) updates[v] = kRefused;

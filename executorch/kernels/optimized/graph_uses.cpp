@@ -1,4 +1,4 @@
-// Which nodes are live and what uses which value, while nodes are replaced.
+// Tracks which nodes are live and which nodes read a value, while nodes are replaced.
 #include <executorch/kernels/optimized/graph.h>
 
 #include <algorithm>
@@ -33,7 +33,7 @@ void Graph::remove_use(int v, int n, std::vector<int>& unused) {
   if (uses.empty() && values_[v].def >= 0) unused.push_back(values_[v].def);
 }
 
-// False if what makes the value is not live.
+// Adds node n to the readers of value v. Returns false if the node that writes v is not live.
 bool Graph::add_use(int v, int n) {
   auto& uses = values_[v].uses;
   const auto place = std::lower_bound(uses.begin(), uses.end(), n);

@@ -1,4 +1,4 @@
-// What is known about the values of a graph.
+// Facts about the values of a graph: stability, constants, views.
 #include <executorch/kernels/optimized/graph.h>
 
 #include <algorithm>
@@ -73,7 +73,7 @@ std::optional<double> Graph::constant_element(int v) const {
   if (!is_tensor(v)) return constant_number(values_[v].value);
   const Tensor& t = tensor(v);
   if (!values_[v].constant || t.numel() != 1 || values_[v].data == nullptr) {
-    // scalar_tensor(2.0), full([], 2.0) and the like.
+    // Look for nodes such as scalar_tensor(2.0) and full([], 2.0).
     const int d = values_[v].def;
     if (!stable(v) || d < 0 || !deferrable(d)) return std::nullopt;
     if (is(d, "scalar_tensor.out")) return constant_number(arg(d, 0));
@@ -136,7 +136,7 @@ std::optional<Step> Graph::step(int n, int output) const {
   const Tensor& in = tensor(arg_id(n, 0));
   const Tensor& made = tensor(output);
   if (in.scalar_type() != made.scalar_type()) return std::nullopt;
-  // These read bytes in order, whatever the order of the dimensions.
+  // The operators that reshape read bytes in order, whatever the dim order of the tensor.
   if (row->kind == Kind::Reshape && !(default_order(in) && default_order(made))) {
     return std::nullopt;
   }

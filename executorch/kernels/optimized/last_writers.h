@@ -1,4 +1,5 @@
-/// Who wrote the bytes of a method's memory last, while its instructions are walked in order.
+/// Tracks which node last wrote each byte of a method's memory, while instructions are visited in
+/// order.
 #pragma once
 
 #include <cstddef>
@@ -7,13 +8,13 @@
 
 namespace executorch::optimized {
 
-/// Cost: a write is logarithmic in the number of writes (amortised), a question in that and linear
-/// in the number of pieces that the range consists of.
+/// Cost: write() takes time logarithmic in the number of writes (amortised). last() takes as much,
+/// plus time linear in the number of differently written pieces of its range.
 class LastWriters {
  public:
   struct Writer {
     int node = -1;
-    /// What was written; -1: a node that may have written.
+    /// The value that was written; -1 if the node may have written these bytes.
     int value = -1;
   };
 
@@ -25,8 +26,8 @@ class LastWriters {
     pieces_.insert_or_assign(from, writer);
   }
 
-  /// The last of the writers of any of these bytes; no node if nothing wrote them. `seen(1)` is
-  /// called for each piece.
+  /// The latest writer of any of these bytes; its node is -1 if nothing wrote them. Calls seen(1)
+  /// for each piece of the range.
   template <class F>
   Writer last(const void* begin, size_t n_bytes, const F& seen) const {
     const auto from = reinterpret_cast<uintptr_t>(begin), to = from + n_bytes;
@@ -45,7 +46,7 @@ class LastWriters {
     return next == pieces_.begin() ? Writer() : std::prev(next)->second;
   }
 
-  /// The writer of the bytes from an address to the next one.
+  /// Maps an address to the writer of the bytes from there up to the next address.
   std::map<uintptr_t, Writer> pieces_;
 };
 

@@ -10,7 +10,7 @@ namespace {
 using aten::ScalarType;
 using cpu::Activation;
 
-// A tensor that is added where the product has gone through `steps`.
+// A tensor that is added to the product after the views `steps`.
 struct Term {
   bool present = false;
   Operand operand;
@@ -35,7 +35,7 @@ enum Who { kA, kB, kC, kAddend, kResidual, kCount };
 
 struct Product {
   View views[kCount];
-  // Sizes of the product.
+  // The sizes of the product's result.
   View sizes;
 };
 
@@ -65,7 +65,7 @@ bool find_sizes(const LinearCall& call, View& a, View& b, View& product) {
   return product.valid();
 }
 
-// Everything as [batch, m, *].
+// Makes all operands and the result three-dimensional: [batch, rows, columns].
 bool to_matrices(const LinearCall& call, Product& p) {
   const int rank = p.sizes.ndim();
   const bool batched = !call.is_linear && rank == 3;
@@ -95,7 +95,7 @@ bool find_views(const LinearCall& call, Product& p) {
   return undo_steps(call.out_steps, p.sizes, p.views[kC]) && to_matrices(call, p);
 }
 
-// The loops around the matrix products, and which of them the engine runs.
+// The loops around the matrix products. The engine runs some of them as m and batch.
 using RowLoops = Loops<kCount>;
 
 template <class T>
@@ -135,7 +135,7 @@ const T* term_data(const Term& term, const View& view) {
 template <class T>
 bool run_typed(const LinearCall& call, const Product& p, KernelRuntimeContext& ctx,
                cpu::Scratch& scratch) {
-  // The rows: their innermost loop is the engine's m, the others are batches.
+  // The loops over rows: the innermost is the engine's m, the others are batches.
   View rows[kCount];
   std::copy(std::begin(p.views), std::end(p.views), rows);
   const int64_t one[] = {1, 1, 1};
@@ -199,7 +199,7 @@ bool run_linear(const FusedCall& base, KernelRuntimeContext& ctx) {
 
 // ---- When a method is loaded.
 
-// What the engine reads by two strides.
+// Whether a matrix can be read through `step` with two strides.
 bool is_matrix_step(const Step& step) {
   const int64_t rank = step.args[0]->toTensor().dim();
   return step.keeps_order() || (rank == 2 && step.moves_all());
@@ -226,7 +226,8 @@ class Match {
     const auto chain_a = graph_.strip(a, block_, accepts);
     const auto chain_b = graph_.strip(b, block_, accepts);
     const Epilogue epilogue(graph_, root_, true, bias);
-    // Also without anything to fuse, so that weights whose rows are contiguous can be packed.
+    // A product without an epilogue is fused too if its weights, with contiguous rows, can be
+    // packed.
     const bool packs = is_weights(chain_b) && chain_b.steps.empty() && !is(root_, "linear.out");
     if (epilogue.last() != root_ || copies(chain_a) || copies(chain_b) || packs) {
       emit(chain_a, chain_b, epilogue, bias.value >= 0);
@@ -238,7 +239,8 @@ class Match {
   bool is_operand(int v) const {
     return graph_.is_float(v) && graph_.tensor(v).scalar_type() == type_ && graph_.stable(v);
   }
-  // Products of a batch may each have a matrix of their own.
+  // Whether B is one constant matrix that is large enough to be packed. In bmm, each product of the
+  // batch may have a matrix of its own.
   bool is_weights(const Graph::Chain& chain) const {
     return !is(root_, "bmm.out") && type_ == ScalarType::Float &&
            graph_.values()[chain.base].constant && graph_.tensor(chain.base).dim() == 2 &&
@@ -249,7 +251,7 @@ class Match {
                        [](const Step& step) { return !step.keeps_order(); });
   }
 
-  // The product's own.
+  // Finds the bias that is an argument of the product itself.
   bool find_bias(Epilogue::Term& bias) const {
     const auto is_one = [&](size_t i) {
       return graph_.constant_number(graph_.arg(root_, i)) == 1.0;

@@ -5,8 +5,8 @@
 
 namespace executorch::optimized {
 
-/// Nested loops, the innermost first, in each of which every view moves by a stride of its own. Two
-/// neighbouring loops become one where each view can walk both by one stride.
+/// Nested loops, innermost first. In each loop every view has a stride of its own. Two neighbouring
+/// loops are merged if every view can walk both by a single stride.
 template <int kViews>
 struct Loops {
   static constexpr int kMost = 6;
@@ -18,7 +18,7 @@ struct Loops {
   Loop loops[kMost];
 
   /// Adds dimension `dim` around the present loops. A view whose size is 1 there has stride 0.
-  /// False if sizes do not fit together, or for more than kMost loops.
+  /// Returns false if the views' sizes do not match, or if there would be more than kMost loops.
   bool add(const View (&views)[kViews], int dim) {
     int at[kViews];
     View::Factor rest[kViews];
@@ -45,7 +45,8 @@ struct Loops {
     }
   }
 
-  /// The elements before iteration `row` of the loops from `first` on, for each view.
+  /// Sets at[w] to the offset in elements of view w at iteration `row` of the loops from `first`
+  /// on.
   void locate(int64_t row, int first, int64_t (&at)[kViews]) const {
     for (int w = 0; w < kViews; ++w) at[w] = 0;
     for (int i = first; i < n; ++i) {

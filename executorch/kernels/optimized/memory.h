@@ -1,4 +1,4 @@
-/// Places for the tensors of a rewritten method.
+/// Memory planning for the tensors of a fused method.
 #pragma once
 
 #include <executorch/kernels/optimized/graph.h>
@@ -8,13 +8,14 @@
 
 namespace executorch::optimized {
 
-/// New addresses of values: (value, address). A fused instruction reads what the instructions that
-/// it stands for read, but later, when the program's plan may have given those bytes away; so
-/// results that live within one basic block are placed anew, by their lifetimes now, in the bytes
-/// that such results had, or in the method's memory where those do not suffice. All others stay.
-/// Sets FusedCall::bounce of calls whose output overlaps an operand.
-/// False if the method's memory is used up, or if a tensor that cannot move would be overwritten
-/// before a fused call reads it.
+/// Computes new addresses of values as pairs (value, address). A fused instruction reads the
+/// operands of the instructions that it replaces, but later than these did, when the program's
+/// memory plan may have reused their bytes. So results that live within one basic block get new
+/// addresses, according to their new lifetimes, in the bytes that such results had before, or in
+/// the method's memory if those do not suffice. All other values stay in place. Also sets
+/// FusedCall::bounce of calls whose output overlaps an operand. Returns false if the method's
+/// memory is used up, or if a tensor that cannot move would be overwritten before a fused call
+/// reads it.
 bool place_values(Graph& graph, std::vector<std::pair<int, char*>>& places);
 
 }  // namespace executorch::optimized

@@ -8,7 +8,7 @@ struct NormCall : FusedCall {
   EValue* x = nullptr;
   bool rms = false;
   double eps = 0;
-  /// Elements of a row; of the two factors where there are any.
+  /// The number of elements of a row, and of the weight and bias if there are any.
   int64_t n = 0;
   const float* weight = nullptr;
   const float* bias = nullptr;
@@ -45,8 +45,8 @@ bool run_norm(const FusedCall& base, KernelRuntimeContext&) {
   return true;
 }
 
-// Around y * rsqrt(v + eps) or y / sqrt(v + eps), where v is the mean of y * y, or the variance of
-// x with y = x - mean(x).
+// Matches y * rsqrt(v + eps) or y / sqrt(v + eps), where v is the mean of y * y (RMS norm), or y is
+// x - mean(x) and v is the variance of x (layer norm).
 class Match {
  public:
   Match(Graph& graph, Arena& arena, int root)
@@ -84,7 +84,7 @@ class Match {
     return y_ >= 0 && graph_.is_float(y_) && graph_.stable(y_);
   }
 
-  // v of v + eps.
+  // Finds v in v + eps.
   int find_variance() {
     const int sum = maker(graph_.arg_id(root_, 0));
     if (!is(sum, "add.out") && !is(sum, "add.Scalar_out")) return -1;
@@ -94,7 +94,7 @@ class Match {
     return graph_.arg_id(sum, 0);
   }
 
-  // One dimension, the last; kept.
+  // Whether node n reduces one dimension, the last, and keeps it with size 1.
   bool over_rows(int n, size_t dims, size_t keep) const {
     const auto& list = *graph_.arg(n, dims);
     if (!list.isIntList()) return false;
@@ -106,7 +106,7 @@ class Match {
   }
   bool is_mean(int n) const { return is(n, "mean.out") && over_rows(n, 1, 2); }
 
-  // x of x - mean(x); -1.
+  // Returns x if `v` is x - mean(x), else -1.
   int centred(int v) const {
     const int n = maker(v);
     if (!is(n, "sub.out") || graph_.constant_number(graph_.arg(n, 2)) != 1.0) return -1;
@@ -133,7 +133,7 @@ class Match {
     return graph_.is_float(x_) && graph_.stable(x_);
   }
 
-  // A constant with one float for each element of a row.
+  // The data of `v` if it is a constant with a float for each element of a row; else null.
   const float* row(int v) const {
     if (!graph_.is_tensor(v) || !graph_.values()[v].constant || !graph_.stable(v)) return nullptr;
     const Tensor& t = graph_.tensor(v);

@@ -12,8 +12,10 @@ using runtime::KernelRuntimeContext;
 
 namespace {
 
-// Packing costs what panels save in products of about twice as many rows, a few at a time or many:
-// memory that was never used more than the copy. Who has multiplied so many is likely to go on.
+// The number of rows after which a weight is packed. Packing takes as long as panels save in
+// products of about twice as many rows, whether few rows at a time or many; first use of new memory
+// takes more of that time than the copy. A program that has multiplied so many rows is likely to go
+// on.
 constexpr int64_t kPayingRows = 256;
 constexpr int64_t kLeastFloats = 32 << 10;
 
@@ -54,7 +56,7 @@ cpu::Panels<float> PackedWeights::panels(KernelRuntimeContext& context,
   return panels_;
 }
 
-// Another call, or method, may have packed the same weights, or be packing them.
+// Looks for panels that another call or method has made of the same weights, or is making.
 bool PackedWeights::find(const DerivedData& derived, const Entry& sizes) {
   const auto* const entry = static_cast<const Entry*>(derived.find(sizes.source));
   if (entry == nullptr) return false;

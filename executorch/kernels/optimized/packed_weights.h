@@ -1,4 +1,4 @@
-/// Constant matrices that a program multiplies by, packed once.
+/// Prepacking of the constant matrices that a program multiplies by.
 #pragma once
 
 #include <executorch/cpu/gemm/gemm.h>
@@ -8,15 +8,18 @@
 
 namespace executorch::optimized {
 
-/// The weight of one call. It is packed, for all methods of the program, when some hundred rows have
-/// been multiplied by it; its own memory is given back then, so that it exists once. Weights that
-/// the program's loader cannot read again stay as they are.
+/// The weight of one call. When some hundred rows have been multiplied by it, it is packed for all
+/// methods of the program. The memory of the unpacked weight is then given back to the loader, so
+/// that only one copy is in memory. A weight that the program's loader could not read again is not
+/// packed.
 class PackedWeights {
  public:
-  /// Whether so many floats are enough: smaller weights stay in a cache.
+  /// Whether a weight of `count` floats is large enough to be packed. Smaller weights stay in a
+  /// cache.
   static bool is_worth(int64_t count);
 
-  /// The panels to multiply m rows with, or none. `weights` are k rows of n elements.
+  /// Returns the panels by which m rows are to be multiplied, or empty Panels if the weight is not
+  /// packed. `weights` are k rows of n elements.
   cpu::Panels<float> panels(runtime::KernelRuntimeContext& context,
                             const cpu::Matrix<const float>& weights, int64_t k, int64_t n,
                             int64_t m);
@@ -30,7 +33,7 @@ class PackedWeights {
             const Entry& sizes);
 
   State state_ = State::Waiting;
-  int64_t rows_ = 0;  // that were multiplied so far
+  int64_t rows_ = 0;  // the number of rows that were multiplied by the weight so far
   cpu::Panels<float> panels_;
 };
 

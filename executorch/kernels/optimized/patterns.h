@@ -1,5 +1,5 @@
-/// What is fused: each function replaces every occurrence of its pattern in a graph. The graph must
-/// be fresh (Graph::refresh), and has to be refreshed afterwards.
+/// The patterns that are fused. Each function replaces every occurrence of its pattern in a graph.
+/// The graph must be fresh (Graph::refresh()) and has to be refreshed afterwards.
 #pragma once
 
 #include <executorch/cpu/types.h>
@@ -14,38 +14,38 @@ namespace executorch::optimized {
 /// everything. A causal mask that the program computes is recognised and not computed (triangle.h).
 void fuse_attention(Graph& graph, Arena& arena);
 
-/// A matrix product with what follows: bias, activation, addition of a residual. Operands and
-/// result are read and written through views, so that no weight is transposed.
+/// A matrix product with its epilogue: bias, activation, addition of a residual. Operands are read
+/// and the result is written through views, so that no weight is transposed.
 void fuse_linear(Graph& graph, Arena& arena);
 
 /// A convolution with an inference batch norm of constants (its factors are put into a copy of the
 /// weights), an activation, and the addition of a residual.
 void fuse_convolution(Graph& graph, Arena& arena);
 
-/// Convolutions one after the other, in bands of rows where that pays (cpu/nn/conv_chain.h). After
-/// fuse_convolution and a refresh.
+/// Chains of convolutions, which are computed in bands of rows where that is faster
+/// (cpu/nn/conv_chain.h). To be called after fuse_convolution() and a refresh.
 void fuse_convolution_chains(Graph& graph, Arena& arena);
 
-/// A max pooling without the positions of the maxima, where nobody reads them.
+/// Max poolings whose indices nobody reads; they are then computed without indices.
 void drop_pool_indices(Graph& graph, Arena& arena);
 
 /// index_put_ of successive rows into a buffer of the program: the rows are read through views and
 /// copied to their place.
 void fuse_put(Graph& graph, Arena& arena);
 
-/// Layer norm and RMS norm of rows, written by hand.
+/// Layer norm and RMS norm of rows that a program computes from elementary operators.
 void fuse_norm(Graph& graph, Arena& arena);
 
-/// Rotary positions of halves, x * cos + cat(-x[half:], x[:half]) * sin along the last dimension; x
-/// and the tables are read through views.
+/// Rotary position embedding of halves: x * cos + cat(-x[half:], x[:half]) * sin along the last
+/// dimension. x and the tables are read through views.
 void fuse_rotary(Graph& graph, Arena& arena);
 
-/// Elementwise operators whose results only other elementwise operators read, in one pass over
-/// tiles; operands broadcast and are read through views.
+/// Elementwise operators whose results only other elementwise operators read. They are computed in
+/// one pass over tiles; operands broadcast and are read through views.
 void fuse_elementwise(Graph& graph, Arena& arena);
 
-/// Adds to `inputs` what a fused kernel reads at run time: the base of a chain, and what is no
-/// tensor among the arguments of its steps.
+/// Add to `inputs` the values that a fused kernel reads at run time: the base of a chain, and those
+/// arguments of its steps that are not tensors.
 void add_inputs(const Graph& graph, const Graph::Chain& chain, std::vector<int>& inputs);
 void add_numbers(const Graph& graph, const std::vector<Step>& steps, std::vector<int>& inputs);
 
@@ -54,10 +54,10 @@ inline cpu::Type engine_type(const Tensor& tensor) {
   return engine_type(tensor.scalar_type()).value_or(cpu::Type::F32);
 }
 
-/// `view` has the sizes that `steps` make of `before`. Gives it the sizes of `before`, with the
-/// steps undone.
+/// Undoes `steps`: `view` has the sizes that the steps give to `before`; afterwards it has the
+/// sizes of `before` and shows where each element lies. Returns false if that is impossible.
 bool undo_steps(Span<const Step> steps, const View& before, View& view);
-/// Applies all steps.
+/// Applies all steps to `view`. Returns false if a step does not apply.
 bool apply_steps(Span<const Step> steps, View& view);
 
 }  // namespace executorch::optimized

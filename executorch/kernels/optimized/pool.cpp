@@ -5,7 +5,7 @@ namespace executorch::optimized {
 namespace {
 
 struct PoolCall : FusedCall {
-  /// Those of the pooling: input, kernel size, stride, padding, dilation, ceil mode.
+  /// The arguments of the pooling: input, kernel size, stride, padding, dilation, ceil mode.
   Span<EValue*> args;
 };
 

@@ -11,8 +11,8 @@ using aten::ScalarType;
 
 enum Who { kValues, kBuffer, kCount };
 
-/// Writes rows [first, end) of one dimension of a buffer; `out` is the buffer. Floats become the
-/// buffer's half precision on the way.
+/// Writes rows [first, end) of one dimension of a buffer, which is `out`. Floats are converted to
+/// half precision if the buffer has it.
 struct PutCall : FusedCall {
   Operand values;
   int64_t dim = 0;
@@ -20,7 +20,8 @@ struct PutCall : FusedCall {
   EValue* end = nullptr;
 };
 
-// The rows that are written; false if they are not among those of the buffer.
+// Computes the view of the rows that are written. Returns false if the buffer does not have these
+// rows.
 bool find_rows(const PutCall& call, View& rows) {
   rows = View(call.out->toTensor());
   if (!rows.valid() || call.dim >= rows.ndim() || !call.first->isInt() || !call.end->isInt()) {
@@ -31,7 +32,7 @@ bool find_rows(const PutCall& call, View& rows) {
          rows.slice(call.dim, first, end, 1);
 }
 
-// Runs of neighbours, each converted by itself; false if there are none.
+// Copies and converts runs of contiguous elements. Returns false if no elements are contiguous.
 template <class T>
 bool convert_runs(const Loops<kCount>& loops, const float* from, T* to) {
   constexpr int64_t kGrainElements = 1 << 14;
@@ -106,13 +107,14 @@ class Match {
       return;
     }
     Graph::Chain chain = with_cast(graph_.strip(values, block_));
-    // An input's bytes may have been given to something else by now.
+    // The bytes of an input may have been reused by the time the fused instruction runs.
     if (graph_.values()[chain.base].input) chain = {values, {}};
     if (!overlap(buffer, graph_.values()[chain.base].root)) emit(buffer, chain);
   }
 
  private:
-  // The chain from floats on, where a cast to half precision lies before it.
+  // If the chain begins with the result of a cast from float to half precision, returns one that
+  // begins with floats, before the cast.
   Graph::Chain with_cast(Graph::Chain chain) const {
     const int n = graph_.def(chain.base);
     const auto type_of = [&](int v) { return graph_.tensor(v).scalar_type(); };
@@ -132,7 +134,7 @@ class Match {
     return x.data < y.data + y.nbytes && y.data < x.data + x.nbytes;
   }
 
-  // The list has an empty place for each dimension before the one that is indexed.
+  // Finds the indexed dimension: the list of indices has a null item for each dimension before it.
   bool find_dim() {
     const auto items =
         graph_.arg(node_, 1)->payload.copyable_union.as_list_optional_tensor_ptr->values();

@@ -8,7 +8,8 @@ namespace {
 
 enum Who { kX, kCos, kSin, kOut, kCount };
 
-/// x * cos + cat(-x[half:], x[:half]) * sin along the last dimension, of 2 * half elements.
+/// Computes x * cos + cat(-x[half:], x[:half]) * sin along the last dimension, of 2 * half
+/// elements.
 struct RotaryCall : FusedCall {
   Operand x, cos, sin;
   int64_t half = 0;
@@ -60,7 +61,7 @@ bool run_rotary(const FusedCall& base, KernelRuntimeContext&) {
   return true;
 }
 
-// Around the concatenation of the negated upper half and the lower half of x.
+// Matches the pattern around the concatenation of the negated upper half and the lower half of x.
 class Match {
  public:
   Match(Graph& graph, Arena& arena, int root)
@@ -82,12 +83,12 @@ class Match {
  private:
   bool usable(int n) const { return graph_.deferrable_in(n, block_); }
   int maker(int v) const { return graph_.maker(v, block_); }
-  // The one node that reads the interior result of n.
+  // The only node that reads the result of n, if that result is interior; else -1.
   int only_reader(int n) const {
     const int v = graph_.out(n), reader = graph_.only_use(v);
     return graph_.interior(v, block_) && usable(reader) ? reader : -1;
   }
-  // -1 where both are the same.
+  // The operand of n that is not v; -1 if both are v.
   int other_operand(int n, int v) const {
     const int a = graph_.arg_id(n, 0), b = graph_.arg_id(n, 1);
     return a == b ? -1 : a == v ? b : a;
@@ -97,7 +98,7 @@ class Match {
     return number == -1.0 || number == static_cast<double>(graph_.tensor(v).dim() - 1);
   }
 
-  // x where v is its lower half, or its upper; -1.
+  // Returns x if v is its lower half, or its upper half if `upper`; else -1.
   int half_of(int v, bool upper) const {
     const int n = maker(v);
     const auto step = n < 0 ? std::nullopt : graph_.step(n, v);

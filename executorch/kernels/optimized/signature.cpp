@@ -8,8 +8,9 @@ namespace {
 
 using runtime::EValue;
 
-// T tensor, V list of tensors, L list of integers, I integer, S number, B Bool, C text, * anything;
-// small letters: or None. Then the outputs: a tensor, or a list of tensors for "..." at the end.
+// The signatures of operators, one letter for each argument: T tensor, V list of tensors, L list of
+// integers, I integer, S number, B Bool, C text, * anything. A small letter also allows None. The
+// outputs follow: tensors, or a list of tensors if the signature ends with "...".
 const std::unordered_map<std::string_view, std::string_view>& signatures() {
   static const auto* const table = new std::unordered_map<std::string_view, std::string_view>{
       {"et_view.default", "TL"},
@@ -138,7 +139,8 @@ bool fits(std::string_view kinds, runtime::Span<EValue*> args) {
   }
   const EValue& last = *args[args.size() - 1];
   if (!(many ? last.isTensorList() : last.isTensor())) return false;
-  // An operand that is written would be its own definition.
+  // An output must not be an operand as well, because the graph would take it for its own
+  // definition.
   for (size_t i = 0; i < kinds.size(); ++i) {
     for (size_t o = kinds.size(); o < args.size(); ++o) {
       if (args[i] == args[o] || (kinds[i] == 'V' && has_item(*args[i], args[o]))) return false;

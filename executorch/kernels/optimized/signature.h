@@ -11,8 +11,9 @@ namespace executorch::optimized {
 
 enum class Signature : uint8_t { Unknown, Fits, Differs };
 
-/// Whether `args` are those of `op` ("add.out"); Unknown: an operator that no pattern reads.
-/// Programs are verified as files, but what an operator takes is only known here and to its kernel.
+/// Whether `args` have the number and types of the arguments of operator `op`, such as "add.out".
+/// Unknown if no pattern reads that operator. Verification of the program does not check this,
+/// because only the operator's kernel and this function know its signature.
 Signature check_signature(std::string_view op, runtime::Span<runtime::EValue*> args);
 
 }  // namespace executorch::optimized

@@ -1,5 +1,5 @@
-// Views of static shape have no instruction in the file: memory planning put two values at one
-// place. They become nodes of the graph.
+// Adds nodes for views of static shape. These have no instruction in the file, because memory
+// planning put both values at the same address.
 
 #include <executorch/kernels/optimized/graph.h>
 
@@ -31,7 +31,7 @@ void Graph::note_writes(LastWriters& writers, int n) const {
   for (int v : tells ? node.outputs : node.inputs) note(v, tells);
 }
 
-// Values that are read though nothing writes them.
+// Finds values that are read although no node writes them, and the values that they are views of.
 std::vector<Graph::StaticView> Graph::find_static_views() const {
   std::vector<StaticView> views;
   std::vector<bool> seen(values_.size());
@@ -54,7 +54,8 @@ std::vector<Graph::StaticView> Graph::find_static_views() const {
   return views;
 }
 
-// What wrote the bytes of `view` last before its first use, in the same block.
+// Finds the value that was written last to the bytes of `view` before its first use, in the same
+// block.
 std::optional<Graph::StaticView> Graph::find_base(const LastWriters& writers, int view,
                                                   int first_use) const {
   const Value& wanted = values_[view];

@@ -14,18 +14,18 @@ namespace {
 
 using aten::ScalarType;
 
-// Added to a score, this or less gives a probability of exactly 0 beside a visible key.
+// A key to whose score this number or less is added has probability exactly 0 beside a visible key.
 constexpr double kHides = -3e4;
-// Constants of more elements are not read.
+// Larger constant masks are not examined.
 constexpr int64_t kMostElements = int64_t{1} << 26;
-// An index that is counted more often becomes no relation of two.
+// The most times that an index may be added to itself.
 constexpr int64_t kMostTimes = 4;
 
 struct Expr {
   enum class Kind : uint8_t { None, Index, Fill, Relation, Added };
   Kind kind = Kind::None;
   int rank = 0;
-  // Index: the dimension that it counts, from the end (0: columns) and by which factor.
+  // Index: the factors of the row index i and of the column index j.
   int64_t rows = 0, cols = 0;
   // Index, Fill: the number (added).
   double number = 0;
@@ -162,7 +162,7 @@ class Triangles::Evaluator {
     return compared(n, op);
   }
 
-  // Comparison with a number, or of two indices.
+  // Evaluates a comparison of an index with a number, or of two indices.
   Expr compared(int n, std::string_view op) {
     if (op.size() < 4 || op[2] != '.' || graph_.n_args(n) < 3) return {};
     const std::string_view kind = op.substr(0, 2);
@@ -302,7 +302,7 @@ class Triangles::Evaluator {
     return e;
   }
 
-  // A dimension of size 1 with `after` dimensions behind it.
+  // Evaluates the insertion of a dimension of size 1 that has `after` dimensions behind it.
   static Expr inserted(Expr e, int after) {
     const bool matters = e.kind != Expr::Kind::Fill;
     if (after < 2 && matters && e.rank >= 2) return {};
@@ -314,7 +314,7 @@ class Triangles::Evaluator {
     return e;
   }
 
-  // A constant mask, sliced from its first row and column.
+  // Evaluates a constant mask, which may be sliced from its first row and column on.
   Expr of_constant(int v, const Graph::Chain& chain) {
     for (const Step& step : chain.steps) {
       const bool from_zero = step.kind == Step::Kind::Slice &&
@@ -357,7 +357,7 @@ class Triangles::Evaluator {
     }
   }
 
-  // [..., rows, cols] with two different elements, on one side of the diagonal each.
+  // Evaluates a tensor [..., rows, cols] of two different numbers, one on each side of a diagonal.
   static Expr read(const Tensor& t) {
     const int64_t rank = t.dim();
     Expr e;
@@ -372,7 +372,7 @@ class Triangles::Evaluator {
     if (rows * cols != t.numel() || t.strides()[rank - 2] != cols || rows < 2 || cols < 2) {
       return {};
     }
-    // The first row shows where the change is.
+    // The first row shows in which column the number changes.
     const double below = element(t, 0), above = element(t, cols - 1);
     int64_t offset = 0;
     while (offset + 1 < cols && element(t, offset + 1) == below) ++offset;
@@ -391,7 +391,7 @@ class Triangles::Evaluator {
     return {};
   }
 
-  // Masks are made in a dozen steps.
+  // The deepest nesting that is evaluated. Programs make masks in a dozen steps.
   static constexpr int kDeepest = 64;
 
   const Graph& graph_;
@@ -407,7 +407,8 @@ std::optional<Triangle> finish(const Graph& graph, const Expr& e, int block, Are
   Triangle triangle;
   triangle.fixed_offset = e.offset;
   triangle.first = e.first;
-  // A row that sees nothing would make "as low as makes no difference" differ.
+  // In a row without a visible key, a very low number in place of -infinity would change the
+  // result.
   if (e.offset < 0 && e.first == nullptr) return std::nullopt;
   if (e.chain >= 0) {
     triangle.has_shape = true;

@@ -1,4 +1,4 @@
-/// Recognises masks that hide the keys behind the diagonal, however a program computes them.
+/// Recognises causal masks, which hide the keys behind a diagonal, however a program computes them.
 #pragma once
 
 #include <executorch/kernels/optimized/arena.h>
@@ -11,31 +11,35 @@ namespace executorch::optimized {
 
 /// Key j is visible to query i where j - i <= offset.
 struct Triangle {
-  /// The offset, to which the number that `first` holds is added.
+  /// The constant part of the offset; the number that `first` holds is added to it.
   int64_t fixed_offset = 0;
-  /// The position of the first query in the text, where keys of earlier calls are cached; null: 0.
+  /// Holds the position of the first query in the text, where keys of earlier calls are cached.
+  /// Null means position 0.
   const EValue* first = nullptr;
-  /// What holds the extents of the mask in a call: two numbers, or the sizes of a chain.
+  /// The extents of the mask in a call: the numbers that `rows` and `cols` hold, or the sizes of
+  /// `shape`.
   const EValue* rows = nullptr;
   const EValue* cols = nullptr;
   bool has_shape = false;
   Operand shape = {};
 
-  /// The offset in this call; nothing if the mask does not have these extents, or if it hides every
-  /// key from some query.
+  /// The offset in this call. Nothing if the extents of the mask are not n_rows and n_cols, or if
+  /// it hides every key from some query.
   std::optional<int64_t> offset(int64_t n_rows, int64_t n_cols) const;
 };
 
-/// The triangles of a graph, whose masks do not change. Each value is evaluated once.
+/// Finds the causal masks of a graph. Each value is evaluated only once.
 class Triangles {
  public:
   explicit Triangles(const Graph& graph);
   ~Triangles();
 
-  /// `value` is added to the scores: 0 where visible and else -infinity, or as low as makes no
-  /// difference.
+  /// The triangle of a mask `value` that is added to the scores: 0 where a key is visible and
+  /// -infinity elsewhere, or a number so low that it makes no difference. Nothing if the value is
+  /// no such mask.
   std::optional<Triangle> added(int value, int block, Arena& arena);
-  /// `value` is a condition that holds where a key is `visible`, or where it is not.
+  /// The triangle of a boolean mask `value`, which is true where a key is visible if `visible`, or
+  /// where it is hidden if not. Nothing if the value is no such mask.
   std::optional<Triangle> of(int value, bool visible, int block, Arena& arena);
 
  private:

@@ -5,7 +5,8 @@
 namespace executorch::optimized {
 namespace {
 
-// More than memory holds. Arguments are numbers of the program: products of them must not overflow.
+// More elements than memory can hold. Sizes in arguments come from the program, so larger products
+// are refused lest they overflow.
 constexpr int64_t kMostElements = int64_t{1} << 56;
 
 bool normalize(int64_t& dim, int64_t n) {
@@ -41,7 +42,8 @@ View::View(const int64_t* sizes, int n) {
   }
 }
 
-// Adds a factor to the dimension that is being built, behind the closed ones.
+// Adds a factor to the dimension under construction, which follows those that close_dim() has
+// ended.
 bool View::push(Factor factor) {
   if (factor.size == 1) return true;
   int& end = end_[ndim_];
@@ -103,7 +105,7 @@ bool View::reshape(const int64_t* sizes, int n) {
   }
   if (numel % known != 0 || (inferred < 0 && numel != known)) return false;
 
-  // All factors as one dimension, so that neighbours in memory merge.
+  // Treat all factors as one dimension, so that neighbours in memory are merged.
   View flat;
   flat.ndim_ = 0;
   flat.offset_ = offset_;
@@ -242,14 +244,14 @@ bool View::select(int64_t dim, int64_t index) {
 
 namespace {
 
-// The arguments of the operators that make views, read where they lie.
+// Reads the arguments of operators that make views.
 struct Arguments {
   Span<EValue*> values;
 
   int64_t integer(size_t i, int64_t otherwise = 0) const {
     return i < values.size() && values[i]->isInt() ? values[i]->toInt() : otherwise;
   }
-  // Not more than a view has dimensions, since the kernel would refuse more.
+  // Reads a list of at most as many items as a view has dimensions. The kernel refuses longer ones.
   int list(size_t i, int64_t (&items)[View::kMaxDims]) const {
     const auto found = values[i]->tryToIntList();
     if (!found.ok() || found->size() > View::kMaxDims) return -1;

@@ -1,4 +1,5 @@
-/// Strided views: what a chain of permutes, slices and reshapes reads, without copying.
+/// Strided views: the result of a chain of permutes, slices and reshapes, described without
+/// copying.
 #pragma once
 
 #include <executorch/runtime/core/evalue.h>
@@ -12,11 +13,11 @@ using aten::Tensor;
 using runtime::EValue;
 using runtime::Span;
 
-/// A tensor's elements by strides. A dimension is a product of factors, outermost first, so that
-/// dimensions that do not lie one after the other can still be merged: [4,5] by strides (1,4) is
-/// one dimension of 20 with the factors (4,1) (5,4). A dimension of size 1 has no factors.
-/// Members that say bool leave the view unusable when they say false: the view cannot be expressed,
-/// or the arguments do not fit the sizes.
+/// A view of a tensor's elements. Each dimension is a product of factors, outermost first, and each
+/// factor has a size and a stride. So dimensions can be merged even if no single stride walks both:
+/// [4,5] with strides (1,4) becomes one dimension of 20 with the factors (4,1) (5,4). A dimension
+/// of size 1 has no factors. Members that change the view return false if the result cannot be
+/// expressed or the arguments do not fit the sizes. The view must not be used after that.
 class View {
  public:
   static constexpr int kMaxDims = 8;
@@ -34,12 +35,13 @@ class View {
 
   bool valid() const { return ndim_ >= 0; }
   int ndim() const { return ndim_; }
-  /// Elements from the tensor's first one.
+  /// The distance in elements from the tensor's first element to that of the view.
   int64_t offset() const { return offset_; }
   int64_t size(int dim) const;
   int n_factors(int dim) const { return end_[dim] - begin(dim); }
   const Factor& factor(int dim, int i) const { return factors_[begin(dim) + i]; }
-  /// The one stride of a dimension, 0 for size 1; false if it has several.
+  /// Sets `stride` to the stride of a dimension, 0 if its size is 1. Returns false if it has
+  /// several factors.
   bool stride(int dim, int64_t& stride) const;
   bool same_sizes(const View& other) const;
 
@@ -86,28 +88,30 @@ struct Step {
     Unbind,
   };
   Kind kind;
-  /// Split, SplitSizes, Unbind: which of the outputs.
+  /// The index of the output, for Split, SplitSizes and Unbind.
   uint32_t part;
-  /// The instruction's. ReshapeAs: source, tensor of the new shape.
+  /// The arguments of the instruction. For ReshapeAs: the source, and a tensor of the new shape.
   Span<EValue*> args;
 
   bool apply(View& view) const;
-  /// Whether the elements keep their order in memory.
+  /// Whether the step keeps the order of the elements in memory.
   bool keeps_order() const;
   /// Whether undo() is possible.
   bool moves_all() const;
-  /// `after` has the sizes behind this step: gives it those of `before`, so that it shows where
-  /// the elements come from.
+  /// Undoes the step: `after` has the sizes behind the step; afterwards it has the sizes of
+  /// `before`, and each element of `before` is where `after` had it. Returns false if that is
+  /// impossible.
   bool undo(View& after, const View& before) const;
 };
 
-/// A tensor behind a chain of steps.
+/// A tensor that is read through a chain of steps.
 struct Operand {
   EValue* base;
   Span<const Step> steps;
 
   const Tensor& tensor() const { return base->toTensor(); }
-  /// Invalid if the steps do not apply.
+  /// The view after all steps; invalid if the steps do not apply to the tensor's sizes in this
+  /// call.
   View view() const;
   const void* data(const View& view) const;
 };

@@ -5,7 +5,8 @@
 #include <executorch/kernels/portable/tables.h>
 #include <executorch/runtime/kernel/boxing.h>
 
-// The maxima of windows that divide an image into a given number of parts, and where they were.
+// Adaptive max pooling: the maxima of windows that divide an image into a given number of parts,
+// and the positions of the maxima.
 namespace torch::executor::native {
 
 using namespace internal;

@@ -28,13 +28,14 @@ Tensor& bitwise(KernelRuntimeContext& ctx, const char* op, const Tensor& a, cons
   return elementwise<Kinds::Int>(ctx, rules, out, f, a, b);
 }
 
-/// With the mask as data: compilers see `!a` through every disguise and do not vectorise it.
+/// The mask is a data member, because compilers recognise `!a` in other forms and do not vectorise
+/// it.
 struct Not {
   bool mask = true;
   bool operator()(bool a) const { return static_cast<bool>(a ^ mask); }
 };
 
-/// A logical operator: of whether its operands are zero.
+/// A logical operator, computed from whether its operands are zero.
 template <class F, class... In>
 Tensor& logical(KernelRuntimeContext& ctx, const char* op, Tensor& out, const F& f,
                 const In&... inputs) {

@@ -21,19 +21,19 @@ void copy_into(const Tensor& src, Tensor& out, const Layout& part) {
               out.scalar_type(), part);
 }
 
-// Whether `t` has the extents of `first`, but for `dim`.
+// Whether `t` has the extents of `first` in all dims but `dim`.
 bool joins(const Tensor& t, const Tensor& first, int64_t dim) {
   bool fits = t.dim() == first.dim();
   for (int64_t d = 0; fits && d < t.dim(); ++d) fits = d == dim || t.size(d) == first.size(d);
   return fits;
 }
 
-// cat passes over tensors without elements that do not join the others, such as those of shape [0].
+// Whether cat skips `t`, because it has no elements and does not fit the others, such as shape [0].
 bool is_skipped(const Tensor& t, const Tensor& first, int64_t dim) {
   return t.numel() == 0 && !joins(t, first, dim);
 }
 
-// The first tensor that has elements; where none has, the first that is not of shape [0].
+// The first tensor that has elements; if none has, the first one whose shape is not [0].
 const Tensor& first_to_join(TensorList tensors) {
   const Tensor* first = &tensors[0];
   for (const Tensor& t : tensors) {
@@ -122,7 +122,7 @@ Tensor& stack_out(KernelRuntimeContext& ctx, TensorList tensors, int64_t dim, Te
 
 namespace {
 
-// Pieces of `self` along `dim`, the i-th `length(i)` long, into the outs.
+// Copies pieces of `self` along `dim` to the outs. The i-th piece is length(i) long.
 template <class F>
 void split_into(KernelRuntimeContext& ctx, const char* op, const Tensor& self, int64_t dim,
                 TensorList out, F&& length) {
@@ -222,7 +222,8 @@ Tensor& repeat_out(KernelRuntimeContext& ctx, const Tensor& self, IntArrayRef re
 
 namespace {
 
-// Each rolled dim cuts the tensor in two that change places; `dim` counts the ones still to cut.
+// Each rolled dim cuts the tensor into two parts that are exchanged. `dim` counts the dims that are
+// still to be cut.
 void roll_parts(const Tensor& self, Tensor& out, Layout from, Layout to, const int64_t* shifts,
                 int64_t dim) {
   for (; dim < self.dim() && shifts[dim] == 0; ++dim) {

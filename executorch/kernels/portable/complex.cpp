@@ -8,7 +8,7 @@
 
 #include <cmath>
 
-// Complex numbers: arithmetic, and to and from pairs of real ones.
+// Complex numbers: arithmetic, and conversion to and from pairs of real numbers.
 namespace torch::executor::native {
 
 using namespace internal;
@@ -26,13 +26,13 @@ constexpr ScalarType kResultOf = std::is_same_v<R, float>             ? ScalarTy
                                  : std::is_same_v<R, Complex<double>> ? ScalarType::ComplexDouble
                                                                       : ScalarType::ComplexFloat;
 
-/// Calls f(C{}) with the type that the parts of a `common` type are computed in.
+/// Calls f(C{}) with the compute type of the parts of the complex type `common`.
 template <class F>
 void with_part(ScalarType common, F&& f) {
   common == ScalarType::ComplexDouble || common == ScalarType::Double ? f(double{}) : f(float{});
 }
 
-/// Where elements of an operand lie. Those of a number lie in `number`.
+/// The location of an operand's elements. A number is stored in `number`.
 struct Source {
   ScalarType type;
   const char* data;

@@ -21,7 +21,7 @@ using namespace internal;
 
 namespace {
 
-// A convolution but for its operands' element type: of a Conv<float>, all but the addresses.
+// A convolution without its operands' element type: the fields of Conv<float> except for addresses.
 using Geometry = cpu::Conv<float>;
 
 template <class T>
@@ -56,7 +56,7 @@ bool convolve(KernelRuntimeContext& ctx, const char* op, const Geometry& g, cons
   return require_scratch(ctx, op, granted);
 }
 
-// Where there is nothing to multiply: each channel of `out`, its dim 1, is its bias, or 0.
+// For convolutions without products: fills each channel of `out` (dim 1) with its bias, or 0.
 void fill_channels(const std::optional<Tensor>& bias, Tensor& out) {
   if (!bias.has_value()) return fill(Scalar(0), out);
   Layout from;
@@ -65,8 +65,8 @@ void fill_channels(const std::optional<Tensor>& bias, Tensor& out) {
               out.scalar_type(), Layout(out));
 }
 
-// The stride between neighbours when the dims of `layout` from `first` on are walked as one; 0 if
-// they cannot be.
+// The stride between neighbours if a single stride walks the dims of `layout` from `first` on; 0 if
+// none does.
 int64_t joint_stride(const Layout& layout, int64_t first) {
   int64_t stride = 0, extent = 1;
   for (int64_t d = layout.shape.ndim() - 1; d >= first; --d) {
@@ -168,8 +168,8 @@ void bind(const Tensor& input, const Tensor& weight, int64_t groups, const Tenso
   c.weight_group = (c.transposed ? c.group_in : c.group_out) * w.strides[0];
 }
 
-// Windows as large as images take the product of both: those of many positions are asked what they
-// cost. False: too much. Floats go to the engine, which does many multiply-adds at a time.
+// Windows as large as images take time in proportion to the product of both. Returns false if that
+// is too much. For floats the engine does many multiply-adds at a time.
 bool require_affordable_windows(KernelRuntimeContext& ctx, const char* op, const Geometry& c,
                                 const Tensor& input, const Tensor& weight, const Tensor& out) {
   constexpr int64_t kManyTaps = 1024;
@@ -224,8 +224,8 @@ struct PatchColumn {
   int64_t z, y, x, channel, inside;
 };
 
-// Columns (channel, tap) of the matrix whose rows are the positions that a convolution visits, image
-// after image: the transpose of its patches.
+// Columns (channel, tap) of the matrix whose rows are the positions that a convolution visits,
+// image after image: the transpose of its patches.
 template <class E>
 void pack_positions(const void* matrix, int64_t, int64_t j0, int64_t nj, int64_t p0, int64_t np,
                     cpu::Accumulator<E>* panel, int64_t width) {
@@ -290,7 +290,7 @@ void take_pixels(const void* matrix, int64_t, int64_t i0, int64_t ni, int64_t p0
   }
 }
 
-// The sum for one weight over what its tap meets.
+// The sum for one weight over the elements that its tap reads.
 template <class T>
 T weight_gradient_of(const Geometry& c, const T* rows, int64_t row_batch, int64_t row_pixel,
                      const T* image, int64_t image_batch, const int64_t (&tap)[kSpatial]) {
@@ -319,7 +319,7 @@ T weight_gradient_of(const Geometry& c, const T* rows, int64_t row_batch, int64_
   return static_cast<T>(sum);
 }
 
-// weight_gradient() where most taps of most positions meet nothing.
+// weight_gradient() if most taps of most positions read no element of the image.
 template <class T>
 void sparse_weight_gradient(const Geometry& c, const Tensor& rows, const Tensor& image, T* to,
                             int64_t numel) {
@@ -411,7 +411,7 @@ void bias_gradient(const Tensor& grad_output, Tensor& grad) {
   }
 }
 
-// Gradients agree with the convolution in shape and dtype, where they are wanted.
+// Checks that the wanted gradients agree with the convolution in shape and dtype.
 bool require_gradients(KernelRuntimeContext& ctx, const char* op, const Tensor& grad_output,
                        const Tensor& input, const Shape& shape, ArrayRef<bool> output_mask,
                        const Tensor* const (&outs)[3]) {

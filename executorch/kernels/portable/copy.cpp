@@ -34,8 +34,8 @@ Tensor& copy_same(KernelRuntimeContext& ctx, const char* op, const Tensor& self,
   return out;
 }
 
-// out = self, one of which is on a device: its allocator copies the bytes. Both lie in the same
-// order.
+// out = self, if one of them is on a device, whose allocator copies the bytes. Both must have the
+// same dim order.
 Tensor& copy_across(KernelRuntimeContext& ctx, const char* op, const Tensor& self, Tensor& out,
                     bool to_device) {
   const executorch::aten::Device device = to_device ? out.device() : self.device();
@@ -69,7 +69,8 @@ Tensor& copy_across(KernelRuntimeContext& ctx, const char* op, const Tensor& sel
   return out;
 }
 
-// Kernels see two memory formats, and the exporter has put the result's into out's dim order.
+// Checks the requested memory format. Kernels get only two of them, and the exporter has already
+// applied the format to out's dim order.
 bool require_format(KernelRuntimeContext& ctx, const char* op,
                     const std::optional<MemoryFormat>& format) {
   ET_REQUIRE(ctx,

@@ -10,7 +10,7 @@
 #include <cinttypes>
 #include <cmath>
 
-// Tensors from nothing: constants, ranges, random numbers, triangles.
+// Creation of tensors: constants, ranges, random numbers, triangles.
 namespace torch::executor::native {
 
 using namespace internal;
@@ -70,7 +70,7 @@ Tensor& zeros_out(KernelRuntimeContext& ctx, IntArrayRef size, Tensor& out) {
 
 namespace {
 
-/// What `value` becomes as an element of `type`.
+/// `value` after rounding to an element of `type`.
 Scalar rounded(double value, ScalarType type) {
   round_through(type, &value, 1);
   return Scalar(value);
@@ -116,8 +116,8 @@ void write_range(C start, C step, Tensor& out) {
 Tensor& arange_start_out(KernelRuntimeContext& ctx, const Scalar& start, const Scalar& end,
                          const Scalar& step, Tensor& out) {
   constexpr const char* kOp = "arange.start_out";
-  // A Long range is that of the truncated bounds; a narrower integer has as many elements as the
-  // real range, and truncated values.
+  // For Long, the bounds are truncated first. For narrower integers, the range has as many elements
+  // as with real numbers, and its values are truncated.
   const auto bound = [&](const Scalar& s) {
     const double value = scalar_as<double>(s);
     return out.scalar_type() == ScalarType::Long ? std::trunc(value) : value;
@@ -153,8 +153,8 @@ Tensor& arange_out(KernelRuntimeContext& ctx, const Scalar& end, Tensor& out) {
 
 namespace {
 
-// xorshift64*: one state for the process, so that successive tensors differ. Unseeded, the numbers
-// of a run are those of every run.
+// xorshift64*. There is one state for the process, so that successive tensors differ. It is not
+// seeded, so every run of the process gets the same numbers.
 class Random {
  public:
   Random() : state_(stream_.fetch_add(0x9E3779B97F4A7C15u, std::memory_order_relaxed)) {
@@ -202,7 +202,7 @@ Tensor& random(KernelRuntimeContext& ctx, const char* op, IntArrayRef size, Tens
   return out;
 }
 
-// Rounding to a narrower type must not reach 1: keep as many bits as it has.
+// A uniform number with only as many bits as the type has, so that rounding to it does not give 1.
 double uniform_for(ScalarType type, Random& random) {
   const int bits = type == ScalarType::BFloat16 ? 8
                    : type == ScalarType::Half   ? 11
@@ -225,7 +225,7 @@ Tensor& randn_out(KernelRuntimeContext& ctx, IntArrayRef size, Tensor& out) {
 
 namespace {
 
-// The extents of a tensor as an operator's `size`.
+// The extents of a tensor in the form of an operator's `size` argument.
 struct SizeOf {
   int64_t sizes[kTensorDimensionLimit] = {};
   size_t n;

@@ -10,7 +10,8 @@
 #include <cinttypes>
 #include <cmath>
 
-// Distances between rows: the p-norm of their difference; p = 0 counts the places that differ.
+// Distances between rows: the p-norm of their difference. For p = 0, the number of elements that
+// differ.
 namespace torch::executor::native {
 
 using namespace internal;
@@ -24,8 +25,8 @@ struct Row {
   int64_t step;
 };
 
-/// each(result, |a_i - b_i|) one after the other, computed in C. Rows without gaps in as many
-/// chains as vectors have lanes, which `each` joins as well.
+/// Calls each(result, |a_i - b_i|) for the elements in order, computed in C. For contiguous rows it
+/// keeps as many partial results as vectors have lanes, which `each` also joins.
 template <class C, class T, class Each>
 C folded(Row<T> a, Row<T> b, int64_t n, const Each& each) {
   constexpr int64_t kChains = 8;
@@ -64,7 +65,7 @@ struct SumOf {
 template <class F>
 SumOf(F) -> SumOf<F>;
 
-/// The largest; NaN where there is one.
+/// The largest d; NaN if one is NaN.
 struct Largest {
   template <class C>
   C operator()(C most, C d) const {
@@ -122,9 +123,9 @@ void with_float_dtype(ScalarType type, F&& f) {
   });
 }
 
-/// The elements of a tensor in rows without gaps: where they lie, or copied, for each row is read
-/// as often as there are others, and one whose elements lie apart from as many cache lines. Not
-/// `granted` if the memory for that was refused.
+/// The elements of a tensor as contiguous rows: where they lie, or copied. Copying pays off because
+/// each row is read once for every other row, and strided elements touch many cache lines.
+/// `granted` is false if the memory for the copy is refused.
 struct Rows {
   Layout layout;
   const void* data;
@@ -145,7 +146,7 @@ struct Rows {
   }
 };
 
-/// So many distances of rows of n elements make a task.
+/// The number of distances, between rows of n elements, that make a task.
 int64_t grain_of(int64_t n) {
   return std::max<int64_t>(1, 16384 / std::max<int64_t>(1, n));
 }

@@ -17,7 +17,8 @@ using executorch::cpu::Arithmetic;
 
 namespace {
 
-/// An operation that the engine has in float, `f` of doubles and, as `kinds` says, of integers.
+/// Computes an operation by the engine in float, and by `f` in double and, as `kinds` says, in
+/// integers.
 template <Kinds kinds, Arithmetic op, class A, class B, class F>
 Tensor& arithmetic(KernelRuntimeContext& ctx, const Rules& rules, Tensor& out, const F& f,
                    const A& a, const B& b) {
@@ -133,7 +134,7 @@ Tensor& clamp(KernelRuntimeContext& ctx, const char* op, const Tensor& self,
     }
     const double low = min.has_value() ? scalar_as<double>(*min) : -INFINITY;
     const double high = max.has_value() ? scalar_as<double>(*max) : INFINITY;
-    // The engine's knows no bounds that are NaN.
+    // The engine's clamp does not handle bounds that are NaN.
     if (is_float(self.scalar_type()) && low == low && high == high &&
         (min.has_value() || max.has_value())) {
       const executorch::cpu::Activation in_float = {executorch::cpu::Activation::Kind::Clamp,

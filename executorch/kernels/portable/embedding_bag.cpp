@@ -41,7 +41,7 @@ struct Bags {
   }
 };
 
-/// Shapes and types, and that what is written lies apart from the indices.
+/// Checks shapes and types, and that results do not overlap the indices.
 bool require_operands(KernelRuntimeContext& ctx, const char* op, const Bags& bags,
                       const TensorQuadruple& results) {
   const auto& [weight, indices, offsets, mode, factors, include_last_offset, padding_idx] = bags;
@@ -74,7 +74,7 @@ bool require_operands(KernelRuntimeContext& ctx, const char* op, const Bags& bag
   return true;
 }
 
-/// Offsets begin at zero, rise, and indices are rows of the table.
+/// Checks that offsets begin at zero and do not decrease, and that indices are rows of the table.
 bool require_bags(KernelRuntimeContext& ctx, const char* op, const Bags& bags) {
   const int64_t n = bags.indices.numel();
   int64_t before = 0;
@@ -105,7 +105,7 @@ void put(Tensor& t, int64_t i, T value) {
 
 constexpr int64_t kColumns = 256;
 
-/// Columns [first, first + width) of the result of one bag, and for Max the rows they are from.
+/// Computes columns [first, first + width) of one bag's result, and for Max the rows of the maxima.
 template <class T, class C>
 void fold_bag(const Bags& bags, int64_t bag, int64_t count, int64_t first, int64_t width, T* result,
               Tensor* rows) {
@@ -139,7 +139,7 @@ void fold_bag(const Bags& bags, int64_t bag, int64_t count, int64_t first, int64
   }
 }
 
-/// Gives the results their shapes, and zeros where rows of them may be left.
+/// Resizes the results, and fills those with zeros of which some rows may not be written.
 bool prepare_results(KernelRuntimeContext& ctx, const char* op, const Bags& bags, bool simple,
                      const TensorQuadruple& results) {
   const auto& [out, offset2bag, bag_size, max_indices] = results;
@@ -202,7 +202,7 @@ TensorQuadruple embedding_bag(KernelRuntimeContext& ctx, const char* op, const B
 
 }  // namespace
 
-// Frequencies and sparsity matter to gradients only.
+// The arguments about frequencies and sparsity are ignored; they affect gradients only.
 TensorQuadruple _embedding_bag_out(KernelRuntimeContext& ctx, const Tensor& weight,
                                    const Tensor& indices, const Tensor& offsets, bool, int64_t mode,
                                    bool, const std::optional<Tensor>& per_sample_weights,

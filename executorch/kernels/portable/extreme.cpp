@@ -1,5 +1,5 @@
-/// Largest and smallest elements, and where they are. NaN counts as both the largest and the
-/// smallest; of equal elements the first one is meant.
+/// Largest and smallest elements, and their positions. NaN counts as both the largest and the
+/// smallest. Of equal elements the first one is taken.
 #include <executorch/kernels/portable/functions.h>
 #include <executorch/kernels/portable/internal/arithmetic.h>
 #include <executorch/kernels/portable/internal/engine.h>
@@ -68,8 +68,8 @@ struct Extreme {
   }
 };
 
-/// The extreme of no elements: what every value of the type of `out`, which has one element, beats
-/// or equals.
+/// Sets `out`, which has one element, to the extreme of no elements: the value of its type that
+/// every value beats or equals.
 template <bool largest>
 void store_bound(Tensor& out) {
   with_dtype(out.scalar_type(), [&](auto tag) {
@@ -83,8 +83,8 @@ void store_bound(Tensor& out) {
   });
 }
 
-/// Values into `values` and indices into `indices`, either of which may be null. `converts`: values
-/// may have another type than the elements, which can hold them.
+/// Writes extremes to `values` and their indices to `indices`; either may be null. If `converts`,
+/// the type of `values` may differ from that of the elements if it can hold them.
 template <bool largest>
 void extreme(KernelRuntimeContext& ctx, const char* op, const Tensor& self, uint32_t mask,
              bool keepdim, Tensor* values, Tensor* indices, bool converts = false) {

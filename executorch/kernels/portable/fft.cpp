@@ -60,7 +60,7 @@ Complex<C> root(int64_t k, int64_t n) {
   return {static_cast<C>(std::cos(angle)), static_cast<C>(std::sin(angle))};
 }
 
-/// The transform of lines of length n in two buffers that take turns.
+/// The transform of lines of length n, which alternates between two buffers.
 template <class C>
 struct LineTransform {
   using Z = Complex<C>;
@@ -80,7 +80,7 @@ struct LineTransform {
     for (int64_t k = 0; k < n; ++k) roots[k] = forward ? root<C>(k, n).conj() : root<C>(k, n);
   }
 
-  /// Transforms `line`, where the result is too.
+  /// Transforms `line` in place.
   void run() {
     int64_t rest = n;
     for (int64_t s = 1, p; rest > 1; rest /= p, s *= p) {
@@ -188,7 +188,7 @@ struct ChirpTransform {
   }
 };
 
-/// Larger prime factors are Bluestein's: about where it is faster.
+/// The largest prime factor without Bluestein's method, which is faster from about here on.
 constexpr int64_t kLargestFactor = 100;
 
 /// Transforms all lines of length n along `dim`: read(line, offset in `from`) fills a line,
@@ -240,7 +240,7 @@ bool complex_lines(KernelRuntimeContext& ctx, const char* op, const Complex<C>* 
       });
 }
 
-/// The dims to transform, checked; their product is that of the extents in `shape`.
+/// The dims to transform, after checks, and the product of their extents in `shape`.
 struct Dims {
   size_t n = 0;
   int64_t dim[kTensorDimensionLimit];
@@ -286,7 +286,7 @@ bool require_types(KernelRuntimeContext& ctx, const char* op, const Tensor& self
   return true;
 }
 
-/// Calls f(C{}): double where `t` is of the wide types.
+/// Calls f(C{}) with C double if `t` is one of the wide types, otherwise float.
 template <class F>
 void with_part(const Tensor& t, F&& f) {
   const bool wide =

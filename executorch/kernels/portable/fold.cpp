@@ -11,7 +11,7 @@
 #include <numeric>
 #include <utility>
 
-// Putting an image together from its sliding windows.
+// Adding up sliding windows to an image (col2im).
 namespace torch::executor::native {
 
 using namespace internal;
@@ -52,7 +52,7 @@ struct Slide {
   }
 
  private:
-  /// The lowest place whose window exists, then the first of the class modulo `period`.
+  /// The lowest place that can hold position `at` and whose window exists.
   int64_t first_place(int64_t at) const {
     const int64_t beyond = at - (count - 1) * stride;
     const int64_t lowest = beyond > 0 ? (beyond + dilation - 1) / dilation : 0;

@@ -207,7 +207,7 @@ Tensor& max_pool2d_with_indices_backward_out(KernelRuntimeContext& ctx, const Te
                                              IntArrayRef dilation, bool ceil_mode,
                                              const Tensor& indices, Tensor& grad_input);
 
-// Windows put together to an image (fold.cpp).
+// Windows added up to an image, col2im (fold.cpp).
 Tensor& col2im_out(KernelRuntimeContext& ctx, const Tensor& self, IntArrayRef output_size,
                    IntArrayRef kernel_size, IntArrayRef dilation, IntArrayRef padding,
                    IntArrayRef stride, Tensor& out);
@@ -282,7 +282,7 @@ Tensor& slice_scatter_out(KernelRuntimeContext& ctx, const Tensor& self, const T
                           int64_t dim, std::optional<int64_t> start, std::optional<int64_t> end,
                           int64_t step, Tensor& out);
 
-// Tensors from nothing (create.cpp).
+// Creation of tensors (create.cpp).
 Tensor& arange_out(KernelRuntimeContext& ctx, const Scalar& end, Tensor& out);
 Tensor& arange_start_out(KernelRuntimeContext& ctx, const Scalar& start, const Scalar& end,
                          const Scalar& step, Tensor& out);
@@ -364,7 +364,7 @@ Tensor& searchsorted_Tensor_out(KernelRuntimeContext& ctx, const Tensor& sorted_
                                 std::optional<std::string_view> side,
                                 const std::optional<Tensor>& sorter, Tensor& out);
 
-// Factorizations and what they solve (linalg.cpp).
+// Factorizations and the systems that they solve (linalg.cpp).
 TensorTriple _linalg_det_result(KernelRuntimeContext& ctx, const Tensor& A, Tensor& value,
                                 Tensor& LU, Tensor& pivots);
 TensorPair _linalg_eigh_eigenvalues(KernelRuntimeContext& ctx, const Tensor& A,

@@ -19,7 +19,7 @@ using namespace internal;
 
 namespace {
 
-// Copies `from` (at src + part offset) to `to`, as one memcpy where both are one run.
+// Copies the part `from` of src to the part `to` of dst, by one memcpy if both are contiguous.
 void copy_part(const Tensor& src, const Layout& from, Tensor& dst, const Layout& to) {
   copy_layout(src.const_data_ptr(), src.scalar_type(), from, dst.mutable_data_ptr(),
               dst.scalar_type(), to);
@@ -59,7 +59,7 @@ void take_elements(const Taking& t, const T* src, const IndexValues& index, int6
                                 });
 }
 
-/// Index values were checked; they are `step` apart.
+/// Takes the elements that `index` names. The index values, `step` apart, must have been checked.
 void take(const Taking& t, const Tensor& src, const Tensor& index, int64_t step, Tensor& out) {
   if (out.numel() == 0) return;
   const IndexValues values(index);
@@ -183,7 +183,7 @@ class FirstBad {
   std::atomic<int64_t> first_{INT64_MAX};
 };
 
-/// to[i] = from[at[i]]; bad indices read the first element. False: there are some.
+/// to[i] = from[at[i]]. A bad index reads the first element instead; returns false if there is one.
 template <class T, class Index>
 bool gather_dense(const Index* at, const T* from, uint64_t extent, T* to, int64_t n) {
   bool all = true;

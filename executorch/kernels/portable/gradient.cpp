@@ -31,7 +31,7 @@ bool require_one_float(KernelRuntimeContext& ctx, const char* op,
   return true;
 }
 
-/// One spatial dim of an average: how output windows lie over the input.
+/// The windows of an average pooling along one spatial dim of the input.
 struct Windows {
   int64_t in, out;
   int64_t size = 0, stride = 1, padding = 0;  // size 0: adaptive
@@ -53,7 +53,7 @@ struct Windows {
   }
 };
 
-/// How often all positions together are covered.
+/// The number of pairs of a position and a window that covers it.
 Size times_covered(const Windows& w) {
   Size times = 0;
   for (int64_t i = 0; i < w.in; ++i) times += std::max<int64_t>(w.last(i) - w.first(i), 0);
@@ -128,7 +128,7 @@ void spread_average(KernelRuntimeContext& ctx, const char* op, const Tensor& gra
   });
 }
 
-/// `grad` is a gradient of a pooling of `self` in the last two dims.
+/// Checks that `grad` can be the gradient of a pooling of `self` in the last two dims.
 bool require_pooled(KernelRuntimeContext& ctx, const char* op, const Tensor& grad,
                     const Tensor& self) {
   bool fits = (self.dim() == 3 || self.dim() == 4) && grad.dim() == self.dim();
@@ -218,7 +218,7 @@ struct EmbeddedRows {
     });
   }
 
-  /// How often each row is named, in scratch memory; nullptr if there is none.
+  /// The number of times each row is named, in scratch memory; null if that is refused.
   int64_t* count() const {
     const Size bytes = Size(n_rows) * sizeof(int64_t);
     auto memory = ctx.allocate_temp(static_cast<size_t>(bytes.value()), alignof(int64_t));

@@ -28,12 +28,13 @@ struct Axis {
   Padding padding;
   bool align_corners;
 
-  /// From [-1, 1] to positions, where pixel i lies at i.
+  /// Maps a coordinate in [-1, 1] to a position; pixel i lies at position i.
   C unnormalize(C x) const {
     return align_corners ? (x + 1) / 2 * static_cast<C>(size - 1)
                          : ((x + 1) * static_cast<C>(size) - 1) / 2;
   }
-  /// Moves a position into the image as the padding says; one not finite goes outside.
+  /// Moves a position into the image by the padding mode. A position that is not finite is moved
+  /// outside.
   C place(C x) const {
     const C last = static_cast<C>(size - 1);
     if (padding == Padding::Reflection) {
@@ -45,7 +46,7 @@ struct Axis {
   bool contains(int64_t i) const { return i >= 0 && i < size; }
 
  private:
-  /// Mirrored at `low` and at low + span until between them.
+  /// Reflects x at `low` and at low + span until it lies between them.
   static C reflect(C x, C low, C span) {
     if (span == 0) return 0;
     const C distance = std::abs(x - low);
@@ -67,7 +68,7 @@ void cubic_weights(C t, C* w) {
   w[3] = far(2 - t);
 }
 
-/// Pixels of the input and their weights for one pixel of the result.
+/// The pixels of the input, and their weights, for one pixel of the result.
 template <class C, int D>
 struct Taps {
   static constexpr int kMax = D == 2 ? 16 : 8;

@@ -28,7 +28,7 @@ bool is_set(const Tensor& mask, int64_t offset) {  // Bool and Byte are one byte
   return static_cast<const uint8_t*>(mask.const_data_ptr())[offset] != 0;
 }
 
-// Offset of the element at a row-major position.
+// The offset of the element at a row-major position.
 int64_t offset_at(const Layout& layout, int64_t position) {
   int64_t offset = layout.offset;
   for (int64_t d = layout.shape.ndim() - 1; d >= 0; --d) {
@@ -38,7 +38,7 @@ int64_t offset_at(const Layout& layout, int64_t position) {
   return offset;
 }
 
-// One index tensor and where it stands.
+// One index tensor and its place in the list.
 struct Term {
   const Tensor* tensor = nullptr;
   Layout layout;                                // of the tensor
@@ -59,7 +59,7 @@ class AdvancedIndex {
 
   bool parse(KernelRuntimeContext& ctx, const char* op, const Tensor& x, OptionalTensors indices);
 
-  // x[indices].shape
+  // The shape of x[indices].
   const Shape& result() const { return result_; }
 
   // Calls f(offset into x, offset into other) for each position of the index tensors in row-major
@@ -131,7 +131,7 @@ bool AdvancedIndex::add_term(KernelRuntimeContext& ctx, const char* op, const Te
   return true;
 }
 
-// The common shape of the index tensors and each one's strides over it.
+// Computes the common shape of the index tensors, and the strides of each over it.
 bool AdvancedIndex::broadcast_terms(KernelRuntimeContext& ctx, const char* op, const Tensor& x) {
   const auto shape_of_term = [](const Term& term) {
     Shape shape = term.layout.shape;
@@ -224,7 +224,8 @@ bool AdvancedIndex::parse(KernelRuntimeContext& ctx, const char* op, const Tenso
   return true;
 }
 
-// Adds to `offset` where the term points in x. `mask_position` is where its mask was left.
+// Adds to `offset` the place in x that the term points to. `mask_position` is the position that the
+// scan of its mask has reached.
 bool AdvancedIndex::term_offset(KernelRuntimeContext& ctx, const char* op, const Term& term,
                                 const Layout& x, int64_t index_offset, int64_t position,
                                 int64_t& mask_position, int64_t& offset) const {

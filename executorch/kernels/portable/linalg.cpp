@@ -9,9 +9,9 @@
 #include <cinttypes>
 #include <cmath>
 
-// Factorizations of small matrices and what is solved with them, each matrix of a batch by itself.
-// All is computed in double, in temporary memory; signs and pivots are LAPACK's where it fixes
-// them.
+// Factorizations of small matrices and systems solved with them, one matrix of a batch after
+// another. All is computed in double, in temporary memory; signs and pivots are LAPACK's where it
+// fixes them.
 namespace torch::executor::native {
 
 using namespace internal;

@@ -51,8 +51,8 @@ EngineType<T>* elements(const Tensor& t) {
   return static_cast<EngineType<T>*>(t.mutable_data_ptr());
 }
 
-// Numbers from one element to the next: a complex one is two. Complex operands are described by
-// their real parts; see run_products().
+// The distance, in real numbers, from one element to the next: 2 for complex tensors. Complex
+// operands are described by their real parts; see run_products().
 int64_t step_of(const Tensor& t) {
   return is_complex(t.scalar_type()) ? 2 : 1;
 }
@@ -71,7 +71,8 @@ cpu::Matrix<const EngineType<T>> operand(const Tensor& t) {
   return {m.data, m.row_stride, m.col_stride};
 }
 
-// A complex product as four real ones: of the parts of `g`, whose matrices are those of real parts.
+// Computes a complex product by four real products. The matrices of `g` are those of the real
+// parts.
 template <class T>
 bool run_complex(const cpu::Gemm<T>& g, cpu::Scratch& scratch) {
   const auto part = [](auto m, int at) {
@@ -136,7 +137,7 @@ Layout expanded(const Tensor& addend, const Shape& shape) {
   return result;
 }
 
-// A factor given as a Scalar, without its fraction where the sums are integers.
+// Converts a factor from a Scalar. Its fraction is dropped if the sums are integers.
 template <class Acc>
 Acc factor(const Scalar& s) {
   if constexpr (std::is_integral_v<Acc>) {

@@ -21,8 +21,8 @@ namespace {
 
 constexpr int64_t kChunk = 1024;
 
-/// What the engine needs in float: parameters, converted where they are stored otherwise, and room
-/// for statistics. `n` elements in each of four places.
+/// Parameters as the engine takes them, converted to float if they are stored otherwise, and memory
+/// for statistics: four arrays of `n` elements.
 class Parameters {
  public:
   Parameters(executorch::cpu::Scratch& scratch, int64_t n)
@@ -44,7 +44,8 @@ class Parameters {
   float* room_;
 };
 
-/// Rows of `n` elements by the engine, where it can: false for Double and other than row-major.
+/// Normalises rows of `n` elements by the engine. Returns false for Double, and for layouts other
+/// than row-major.
 bool normalize_rows(KernelRuntimeContext& ctx, const Tensor& in, int64_t rows, int64_t n,
                     int64_t inner, int64_t period, const std::optional<Tensor>& weight,
                     const std::optional<Tensor>& bias, double eps, Tensor& out, Tensor& mean,
@@ -126,7 +127,7 @@ void layer_norm(const Rows<C>& rows, int64_t n_rows, int64_t n, const Vector<C>&
   }
 }
 
-/// A parameter, if there, is a contiguous floating tensor of `n` elements.
+/// Checks that a parameter, if present, is a contiguous floating tensor of `n` elements.
 bool check_parameter(KernelRuntimeContext& ctx, const char* op, const char* name, const Tensor* t,
                      int64_t n) {
   ET_REQUIRE(ctx,
@@ -190,7 +191,8 @@ struct Channels {
   }
 };
 
-/// By the engine, where it can: false where types or layouts differ, and without memory.
+/// Scales channels by the engine. Returns false if types or layouts differ, or if memory is
+/// refused.
 bool scale_channels(KernelRuntimeContext& ctx, const Tensor& in, const Tensor& out,
                     const Channels<float>& channels) {
   const auto type = engine_type(in.scalar_type());

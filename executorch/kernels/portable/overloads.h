@@ -1,10 +1,12 @@
-/// Calling kernels by the names of their operators: <executorch/kernels/portable/Functions.h>, which the
-/// build writes from the operator tables, declares for aten::add.out and aten::add.Scalar_out
+/// Calling kernels by the names of their operators: <executorch/kernels/portable/Functions.h>,
+/// which the build writes from the operator tables, declares for aten::add.out and
+/// aten::add.Scalar_out
 ///
 ///   torch::executor::aten::add_outf(ctx, self, other, alpha, out)
 ///
-/// and alike for other namespaces of operators; an operator that changes `self`, such as aten::copy_,
-/// keeps its name. Parameters, results and errors are those of the kernels (functions.h).
+/// and alike for other namespaces of operators; an operator that changes `self`, such as
+/// aten::copy_, keeps its name. Parameters, results and errors are those of the kernels
+/// (functions.h).
 #pragma once
 
 namespace torch::executor::native {
@@ -19,7 +21,8 @@ struct Overload<kKernel> {
   }
 };
 
-/// One name for the kernels of one operator; the arguments choose, as between overloaded functions.
+/// A single name for all kernels of an operator. The arguments select the kernel, as with
+/// overloaded functions.
 template <auto... kKernels>
 struct Overloads : Overload<kKernels>... {
   using Overload<kKernels>::operator()...;

@@ -18,7 +18,7 @@ constexpr bool has(uint64_t types, ScalarType type) {
   return (types >> static_cast<int>(type) & 1) != 0;
 }
 
-/// "Float, Long".
+/// The text of a list of types, such as "Float, Long".
 struct TypeList {
   char text[256] = "none";
 

@@ -7,17 +7,17 @@
 
 namespace torch::executor::native {
 
-/// A table of ours that was registered, so that who rewrites programs (kernels/optimized) can tell
-/// our kernels from a user's. Lives as long as the program.
+/// A registered table of this project's kernels. The rewriter of programs (kernels/optimized) uses
+/// it to tell these kernels from a user's. It must live as long as the process.
 struct OwnKernels {
   Span<const Kernel> rows;
   const OwnKernels* next = nullptr;
 };
 
-/// Registers the rows for `library`, by whose name messages call it.
+/// Registers the rows of the table. Messages name `library` as their origin.
 void register_own_kernels(OwnKernels& kernels, const char* library);
 
-/// The tables registered so far; each leads to the next.
+/// The list of the tables registered so far.
 const OwnKernels* own_kernels();
 
 /// An operator of a selection that was compiled for `types` only: bit n stands for ScalarType n.
@@ -26,12 +26,12 @@ struct SelectedOperator {
   uint64_t types;
 };
 
-/// Fails `ctx` with NotSupported, and says which types there are, if a tensor of `args` has
-/// another.
+/// Whether all tensors of `args` have types that the operator was compiled for. If not, fails `ctx`
+/// with NotSupported and logs these types.
 bool has_selected_types(KernelRuntimeContext& ctx, const SelectedOperator& op,
                         Span<executorch::runtime::EValue*> args);
 
-/// boxed<Fn>, after the check that `op` was compiled for the types of the arguments.
+/// Calls boxed<Fn> after checking that `op` was compiled for the types of the arguments.
 template <auto Fn, const SelectedOperator& op>
 void boxed_for_types(KernelRuntimeContext& ctx, Span<executorch::runtime::EValue*> args) {
   if (has_selected_types(ctx, op, args)) executorch::runtime::boxed<Fn>(ctx, args);

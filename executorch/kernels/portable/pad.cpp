@@ -55,7 +55,7 @@ Tensor& constant_pad_nd_out(KernelRuntimeContext& ctx, const Tensor& self, IntAr
              "%s: not implemented for dtype %s", kOp, toString(out.scalar_type()));
   const bool grows = std::any_of(pad.begin(), pad.end(), [](int64_t n) { return n > 0; });
   if (grows && !require_fits(ctx, kOp, "value", value, out.scalar_type())) return out;
-  // From the outermost padded dim inwards: what lies before and behind the input's elements.
+  // Fill the parts before and behind the input's elements, from the outermost padded dim inwards.
   const Element element(value, out.scalar_type());
   Layout from(self), to(out);
   const auto fill_along = [&](int64_t d, int64_t begin, int64_t end) {
@@ -84,7 +84,7 @@ Tensor& constant_pad_nd_out(KernelRuntimeContext& ctx, const Tensor& self, IntAr
 
 namespace {
 
-// Position of the input that position `at` of the padded extent repeats.
+// Maps position `at` of the padded extent to the input position whose element it repeats.
 using PadMap = int64_t (*)(int64_t at, int64_t extent);
 
 int64_t reflect(int64_t at, int64_t extent) {

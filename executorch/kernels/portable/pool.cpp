@@ -90,8 +90,8 @@ TensorPair max_pool(KernelRuntimeContext& ctx, const char* op, int n_spatial, co
   return result;
 }
 
-// Adds the gradient of each output to the position its maximum came from; `bad` is a position
-// outside the plane, if there is one.
+// Adds the gradient of each output to the position of its maximum. If a position lies outside of
+// the plane, sets `bad` to it.
 template <class T>
 void max_plane_backward(const Pooling& p, const T* grad, const int64_t* indices,
                         const int64_t* index_steps, T* grad_input, std::optional<int64_t>& bad) {
@@ -214,7 +214,7 @@ Tensor& avg_pool(KernelRuntimeContext& ctx, const char* op, int n_spatial, const
   return out;
 }
 
-/// to(o, j, the mean of from(i, j) over the window of o), j < n.
+/// Calls to(o, j, mean of from(i, j) over the window of o) for j < n.
 template <class Acc, class Window, class From, class To>
 void average_along(const Axis& axis, int64_t n, const Window& window, const From& from,
                    const To& to) {
@@ -229,9 +229,9 @@ void average_along(const Axis& axis, int64_t n, const Window& window, const From
   }
 }
 
-/// Averages of adaptive windows, summed along one axis after the other: where windows overlap, or
-/// are equal, no element is added twice. False, and nothing is written, where the sums between need
-/// much more memory than the planes, or are refused it.
+/// Averages adaptive windows, which it sums along one axis after the other, so that overlapping or
+/// equal windows share sums. Returns false, with nothing written, if the intermediate sums need
+/// much more memory than the planes, or if memory is refused.
 template <class Window>
 bool average_by_axes(KernelRuntimeContext& ctx, const Pooling& p, const Tensor& self, Tensor& out,
                      const Window& window) {

@@ -52,7 +52,7 @@ bool check_dtype(KernelRuntimeContext& ctx, const char* op, std::optional<Scalar
   return true;
 }
 
-/// out = finish(state folded over `mask`), in the output's compute type.
+/// out = finish(state), with a state folded over the dims of `mask`, in the output's compute type.
 template <template <class> class State, class Finish>
 void reduce_into(const Reduction& r, Tensor& out, const Finish& finish) {
   with_compute(compute_of(out.scalar_type()), [&](auto tag) {
@@ -108,7 +108,7 @@ Tensor& product(KernelRuntimeContext& ctx, const char* op, const Tensor& self,
   return out;
 }
 
-/// any() of runs of Bool as they lie in memory.
+/// any() over runs of Bool, which are read where they lie.
 void any_of_bytes(const Reduction& r, Tensor& out) {
   constexpr int64_t kBlock = 4096;
   const int64_t n = r.reduced.numel, grain = 65536 / (n > 0 ? n : 1);
@@ -149,7 +149,7 @@ Tensor& any(KernelRuntimeContext& ctx, const char* op, const Tensor& self,
   return out;
 }
 
-/// Variance into `out`, and the mean into `mean` unless null.
+/// Writes the variance to `out`, and the mean to `mean` unless it is null.
 void variance(KernelRuntimeContext& ctx, const char* op, const Tensor& self,
               const std::optional<IntArrayRef>& dims, double correction, bool keepdim, Tensor& out,
               Tensor* mean) {

@@ -34,7 +34,7 @@ void for_each_row(const Images& images, const F& row) {
   if (row_work > 0) for_each_image_row(images.out.size(0), height, row_work, row);
 }
 
-/// Calls f(c, x) for the elements of a row, in the order they have in memory.
+/// Calls f(c, x) for the elements of a row, in the order in which they lie in memory.
 template <class F>
 void for_each_in_row(const Images& images, const F& f) {
   const int64_t n_channels = images.out.size(1), width = images.out.size(3);
@@ -89,7 +89,7 @@ bool prepare_resize(KernelRuntimeContext& ctx, const char* op, const Tensor& sel
   return resize_out(ctx, op, out, shape);
 }
 
-/// Input positions per output position.
+/// The number of input positions per output position.
 template <class C>
 C step_of(int64_t in, int64_t out, bool align_corners, double scale) {
   if (align_corners) {
@@ -175,8 +175,8 @@ bool with_image_dtype(ScalarType type, F&& f) {
   }
 }
 
-/// Weighted sums along one axis after the other. Those of bytes are integers, as eager's are, and
-/// each axis' result is rounded.
+/// Resamples by weighted sums along one axis after the other. For bytes, sums are integers and the
+/// result of each axis is rounded, as in eager PyTorch.
 template <class T, class C, class Filter>
 bool resample_images(KernelRuntimeContext& ctx, const char* op, const Images& images,
                      const Filter& vertical, const Filter& horizontal) {

@@ -43,7 +43,7 @@ bool prepare_scan(KernelRuntimeContext& ctx, const char* op, const Tensor& self,
   return normalize_dim(ctx, op, dim, self.dim()) && resize_out(ctx, op, out, self.sizes());
 }
 
-/// Lines that are folded in the type C is summed in; threads share them.
+/// Scans lines in the type in which C is summed. Threads share the lines.
 template <class C, class Fold>
 struct Scan {
   using Total = std::conditional_t<kIsInt<C>, int64_t, double>;
@@ -63,13 +63,14 @@ struct Scan {
     return static_cast<char*>(out.mutable_data_ptr()) + offset * out.element_size();
   }
 
-  /// Whether neighbouring lines lie side by side.
+  /// Whether neighbouring lines are contiguous in memory, element by element.
   bool across() const {
     return lines.n > 1 && lines.step[1] > 1 && lines.loop.ndim > 0 &&
            lines.loop.inner_stride(0) == 1 && lines.loop.inner_stride(1) == 1;
   }
 
-  /// Whether elements lie side by side in the type they are summed in, so that nothing is copied.
+  /// Whether elements are contiguous and stored in the type in which they are summed, so that
+  /// nothing is copied.
   bool is_direct(int64_t from_step, int64_t to_step) const {
     constexpr ScalarType kType = scalar_type_of(kComputeOf<C>);
     return self.scalar_type() == kType && out.scalar_type() == kType && from_step == 1 &&
@@ -101,7 +102,7 @@ struct Scan {
     executorch::cpu::parallel_for(lines.loop.numel, std::max<int64_t>(kGrain / lines.n, 1), some);
   }
 
-  /// Some neighbouring lines at a time, so that memory is walked in order.
+  /// Scans several neighbouring lines at a time, so that memory is read in order.
   void run_across() const {
     const int64_t row = lines.loop.sizes[lines.loop.ndim - 1];
     const int64_t per_row = (row + kChunk - 1) / kChunk;
@@ -145,7 +146,7 @@ Tensor& scan(KernelRuntimeContext& ctx, const char* op, const Tensor& self, int6
   return out;
 }
 
-/// The extreme so far and where it was last: NaN, once met, stays.
+/// The extreme so far, and its last position. Once it is NaN, it stays NaN.
 template <class Better>
 TensorPair running_extreme(KernelRuntimeContext& ctx, const char* op, const Tensor& self,
                            int64_t dim, const Better& better, Tensor& values, Tensor& indices) {

@@ -17,7 +17,7 @@ using namespace internal;
 
 namespace {
 
-// Checks a scatter and makes out a copy of self.
+// Checks the arguments of a scatter and copies self to out.
 bool begin_scatter(KernelRuntimeContext& ctx, const char* op, const Tensor& self, int64_t& dim,
                    const Tensor& index, const Tensor* src, Tensor& out) {
   if (!normalize_dim(ctx, op, dim, self.dim())) return false;
@@ -51,7 +51,7 @@ T folded(Fold fold, T a, T b) {
   }
 }
 
-/// What a fold of nothing is.
+/// The result of folding no elements.
 template <class T>
 T identity_of(Fold fold) {
   if constexpr (std::is_same_v<T, BoolByte>) {

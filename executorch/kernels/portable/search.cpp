@@ -7,7 +7,7 @@
 
 #include <cinttypes>
 
-// Finding where values belong in sorted sequences, by bisection. NaN belongs at the end.
+// Positions of values in sorted sequences, found by bisection. NaN belongs at the end.
 namespace torch::executor::native {
 
 using namespace internal;
@@ -39,7 +39,7 @@ struct Search {
   const Tensor* sorter;  // the order of each sequence, or nullptr
 };
 
-/// `sorted` is one sequence, or has the shape of `values` but for the last dim.
+/// `sorted` is a single sequence, or has the shape of `values` in all dims but the last.
 Tensor& search(KernelRuntimeContext& ctx, const Search& how, const Tensor& sorted,
                const Tensor& values, Tensor& out) {
   const int64_t rank = sorted.dim(), n = rank == 0 ? 0 : sorted.size(rank - 1);
@@ -61,7 +61,7 @@ Tensor& search(KernelRuntimeContext& ctx, const Search& how, const Tensor& sorte
   if (!resize_out(ctx, how.op, out, values.sizes()) || out.numel() == 0) return out;
   const Layout from(sorted), order(how.sorter == nullptr ? sorted : *how.sorter), to(out);
   const int64_t step = from.strides[rank - 1], order_step = order.strides[rank - 1];
-  // Where the sequence of a value begins, in the loop over values.
+  // The strides, in the loop over values, of the beginning of a value's sequence.
   int64_t begin[kTensorDimensionLimit] = {}, order_begin[kTensorDimensionLimit] = {};
   for (int64_t d = 0; rank > 1 && d < rank - 1; ++d) {
     begin[d] = from.strides[d];

@@ -7,7 +7,7 @@
 #include <cinttypes>
 #include <cstring>
 
-// View operators in their copying form: each edits the layout of its input and copies once.
+// Copying forms of view operators. Each edits the layout of its input and copies once.
 namespace torch::executor::native {
 
 using namespace internal;

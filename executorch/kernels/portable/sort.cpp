@@ -31,7 +31,7 @@ struct Line {
   int64_t step;
   bool largest;
 
-  // Grows in the order wanted.
+  // A key that increases in the wanted order.
   uint64_t key(int64_t i) const {
     const uint64_t rising = order_key(data[i * step]);
     return largest ? ~rising : rising;
@@ -45,13 +45,14 @@ struct Line {
   }
 };
 
-// Whether a line is sorted as a whole though k of its n elements are asked for.
+// Whether a line is sorted as a whole although only k of its n elements are wanted.
 bool sorts_all(int64_t n, int64_t k) {
   return k == n || (k > 64 && k > n / 16);
 }
 
-// The first k positions of the line in order, into order[0..k), which has room for n where the
-// line is sorted as a whole. Else the k best so far form a heap with the last of them on top.
+// Writes the first k positions of the line, in order, to order[0..k), which has room for n
+// positions if the line is sorted as a whole. Otherwise the k best positions so far form a heap
+// with the worst on top.
 template <class T>
 void first_in_order(const Line<T>& line, int64_t n, int64_t k, int64_t* order) {
   if (sorts_all(n, k)) {

@@ -131,7 +131,7 @@ Tensor& fmax_out(KernelRuntimeContext& ctx, const Tensor& self, const Tensor& ot
       ctx, {.op = "fmax.out"}, out, [](auto a, auto b) { return a > b || b != b ? a : b; }, self,
       other);
 }
-/// The largest integer that divides both; of zeros 0.
+/// The largest integer that divides both numbers; 0 if both are 0.
 Tensor& gcd_out(KernelRuntimeContext& ctx, const Tensor& self, const Tensor& other, Tensor& out) {
   return elementwise<Kinds::Int>(
       ctx, {.op = "gcd.out", .allow_bool = false, .allow_float = false}, out,

@@ -5,8 +5,8 @@
 #include <executorch/runtime/core/span.h>
 #include <executorch/runtime/kernel/operator_registry.h>
 
-// Every family once, and by which rule the profiler counts the work of its operators
-// (devtools/profiler/work_rules.cpp); tables.h and register.cpp expand this list.
+// The list of families, each with the rule by which the profiler counts the work of its operators
+// (devtools/profiler/work_rules.cpp). This header and register.cpp expand it.
 #define ET_PORTABLE_FAMILIES(_) \
   _(elementwise, elementwise)   \
   _(bitwise, elementwise)       \

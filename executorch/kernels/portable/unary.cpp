@@ -50,7 +50,7 @@ Tensor& rounding(KernelRuntimeContext& ctx, const char* op, const Tensor& self, 
       self);
 }
 
-/// An activation: defined for floating types only.
+/// An activation, which is defined for floating types only.
 template <class F>
 Tensor& activation(KernelRuntimeContext& ctx, const char* op, const Tensor& self, Tensor& out,
                    const F& f) {
@@ -69,7 +69,7 @@ constexpr ScalarType opmath_of(ScalarType type) {
   return type == ScalarType::Double ? type : ScalarType::Float;
 }
 
-/// Without its fraction, and within the range; 0 for NaN.
+/// `value` without its fraction, clamped to the range of int64; 0 for NaN.
 int64_t nearest_int64(double value) {
   if (value >= 0x1p63) return std::numeric_limits<int64_t>::max();
   if (value <= -0x1p63) return std::numeric_limits<int64_t>::min();

@@ -10,14 +10,14 @@
 #include <cinttypes>
 #include <numeric>
 
-// Distinct elements or slices, and how often integers occur. A NaN is distinct from any other.
+// Distinct elements or slices, and counts of integers. Every NaN is distinct from all others.
 namespace torch::executor::native {
 
 using namespace internal;
 
 namespace {
 
-/// What is compared: the elements of a tensor, or its slices along a dim.
+/// The items that are compared: the elements of a tensor, or its slices along a dim.
 struct Items {
   Loop which;
   Loop inside;
@@ -68,7 +68,8 @@ struct Comparison {
   }
 };
 
-/// Sorts items that are alike before their k-th element: by that, then those that have the same.
+/// Sorts items that are equal in all elements before the k-th: by their k-th element, and then
+/// recursively those with the same k-th element.
 template <class T>
 void sort_items(const Comparison<T>& comparison, int64_t n, int64_t* order, int64_t k = 0) {
   constexpr int64_t kFew = 128, kMostElements = 64;

@@ -10,8 +10,8 @@
 namespace executorch {
 namespace ET_RUNTIME_NAMESPACE {
 
-/// What a backend's execute() may use. All pointers are borrowed and may be null. `fallback` serves
-/// what `temp_allocator` has no room for.
+/// The context of a backend's execute(). All pointers are borrowed and may be null. `fallback` is
+/// used when `temp_allocator` has no room.
 class BackendExecutionContext final {
  public:
   BackendExecutionContext(EventTracer* event_tracer = nullptr,

@@ -10,7 +10,7 @@
 namespace executorch {
 namespace ET_RUNTIME_NAMESPACE {
 
-/// What a backend's init() may use. All pointers are borrowed; only the allocator is never null.
+/// The context of a backend's init(). All pointers are borrowed; only the allocator is never null.
 class BackendInitContext final {
  public:
   explicit BackendInitContext(MemoryAllocator* runtime_allocator,

@@ -29,7 +29,7 @@ struct CompileSpec {
   SizedBuffer value;
 };
 
-/// What a backend makes of one delegated part; only it knows the type.
+/// The object that a backend makes of one delegated part. Only the backend knows its type.
 using DelegateHandle = void;
 
 /// A backend runs the parts of programs that were lowered for it. One object serves all parts of
@@ -76,8 +76,8 @@ class BackendInterface {
     return Error::Ok;
   }
 
-  /// Ends what init() made; called once, when the method is destroyed or its loading fails later.
-  /// Memory of the init context's allocator is not to be freed.
+  /// Destroys what init() made. Called once, when the method is destroyed or its loading fails
+  /// later. Memory from the init context's allocator must not be freed.
   virtual void destroy(DelegateHandle* handle) const { (void)handle; }
 };
 

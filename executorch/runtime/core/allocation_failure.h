@@ -1,5 +1,5 @@
-/// How code with std containers, which throw when memory runs out, meets the runtime, which returns
-/// errors and is compiled without exceptions.
+/// Turns exceptions into errors, for code with std containers, which throw when memory runs out.
+/// The runtime itself returns errors and is compiled without exceptions.
 ///
 ///   Error MyBackend::execute(...) {
 ///     return catch_allocation_failure("my backend", [&] { return execute_throwing(...); });
@@ -15,9 +15,9 @@
 namespace executorch {
 namespace runtime {
 
-/// f(), which returns an Error or a Result; MemoryAllocationFailed, with a message that begins with
-/// `what`, where it throws for want of memory or because a container would exceed its limits.
-/// Targets that use it are compiled with exceptions.
+/// Returns f(), which is an Error or a Result. If f throws because memory runs out or a container
+/// would exceed its limits, logs a message that begins with `what` and returns
+/// MemoryAllocationFailed. Targets that use this must be compiled with exceptions.
 template <class F>
 auto catch_allocation_failure(const char* what, const F& f) -> decltype(f()) {
 #ifdef __cpp_exceptions

@@ -40,12 +40,13 @@ class DataLoader {
 
   virtual ~DataLoader() = default;
 
-  /// `size` bytes from `offset` on. They stay valid until the buffer is freed, and after this
-  /// loader's own end.
+  /// Loads `size` bytes from `offset` on. They stay valid until the buffer is freed, even if the
+  /// loader is destroyed earlier.
   ET_NODISCARD virtual Result<FreeableBuffer> load(size_t offset, size_t size,
                                                    const SegmentInfo& segment_info) const = 0;
 
-  /// The same into `buffer`, which has room for `size` bytes. NotImplemented unless overridden.
+  /// Loads `size` bytes from `offset` on into `buffer`, which has room for them. Returns
+  /// NotImplemented unless overridden.
   ET_NODISCARD virtual Error load_into(size_t offset, size_t size, const SegmentInfo& segment_info,
                                        void* buffer) const {
     (void)offset;
@@ -59,8 +60,9 @@ class DataLoader {
   /// Bytes of the whole source.
   ET_NODISCARD virtual Result<size_t> size() const = 0;
 
-  /// Gives back the memory of a part of what load() gave: who reads it again gets the same bytes,
-  /// from the source. False, and nothing is done, where the loader cannot do that; `size` 0 asks.
+  /// Gives back the memory of a part of the bytes that load() returned; a later read gets the same
+  /// bytes from the source again. Returns false and does nothing if the loader cannot do that. With
+  /// `size` 0 it only tells whether the loader can.
   virtual bool release(const void* data, size_t size) const {
     (void)data;
     (void)size;
@@ -68,7 +70,8 @@ class DataLoader {
   }
 };
 
-/// load() of any loader, a user's too: AccessFailed where it gives fewer bytes than it was asked for.
+/// Calls loader.load(), and returns AccessFailed if the loader, which may be a user's, returns
+/// fewer bytes than it was asked for.
 inline Result<FreeableBuffer> load_exactly(const DataLoader& loader, size_t offset, size_t size,
                                            const DataLoader::SegmentInfo& info) {
   Result<FreeableBuffer> loaded = loader.load(offset, size, info);

@@ -10,12 +10,12 @@
 namespace executorch {
 namespace runtime {
 
-/// What kernels make of a program's constants once, for all of its methods, and read instead of them:
-/// weights that are packed for a microkernel. It lives as long as the program. Threads may use it at
-/// once.
+/// Data that kernels derive once from a program's constants, for all of its methods, and read
+/// instead of the constants: weights packed for a microkernel. It lives as long as the program.
+/// Several threads may use it at once.
 class DerivedData final {
  public:
-  /// Begins what a kernel made. Its maker allocates it and frees it.
+  /// The header of a kernel's derived data. The kernel allocates and frees it.
   struct Entry {
     /// The constant's first byte.
     const void* source = nullptr;
@@ -41,15 +41,16 @@ class DerivedData final {
     }
   }
 
-  /// The program's constants have been loaded. Every call says the same.
+  /// Tells where the program's constants are, once they are loaded. All calls pass the same range.
   void set_constants(const void* data, size_t size) {
     size_.store(size, std::memory_order_relaxed);
     data_.store(static_cast<const uint8_t*>(data), std::memory_order_release);
   }
 
-  /// Gives back the memory of a constant that is read rarely from now on; reading it again gives the
-  /// same bytes. False, and nothing is done, where these bytes are not constants of the program, or
-  /// the loader cannot read them again. Without bytes it only tells which.
+  /// Gives back the memory of a constant that will rarely be read from now on; a later read gives
+  /// the same bytes. Returns false and does nothing if the bytes are not constants of the program,
+  /// or if the loader could not read them again. With `size` 0 it only tells whether release is
+  /// possible.
   bool release(const void* source, size_t size) const {
     const auto* const begin = data_.load(std::memory_order_acquire);
     const size_t all = size_.load(std::memory_order_relaxed);
@@ -60,7 +61,7 @@ class DerivedData final {
     return loader_->release(source, size);
   }
 
-  /// The entry of a constant, which may not be ready; null if there is none.
+  /// Returns the entry of a constant, which may not be ready yet; null if there is none.
   Entry* find(const void* source) const {
     return find(source, first_.load(std::memory_order_acquire), nullptr);
   }

@@ -18,13 +18,13 @@ class DeviceAllocator {
 
   virtual ~DeviceAllocator() = default;
 
-  /// `nbytes` bytes on device number `index` of the type, at a multiple of `alignment`, a power of
-  /// two, or why there are none. The address is the device's.
+  /// Allocates `nbytes` bytes on device number `index` of the type, aligned to `alignment`, a power
+  /// of two. Returns an address in the device's memory, or an error.
   virtual Result<void*> allocate(size_t nbytes, etensor::DeviceIndex index,
                                  size_t alignment = kDefaultAlignment) = 0;
-  /// Gives back what allocate() gave for the same device.
+  /// Frees memory that allocate() returned for the same device.
   virtual void deallocate(void* ptr, etensor::DeviceIndex index) = 0;
-  /// Both must be complete when they return: the next instruction reads `dst`.
+  /// Both copies must be complete when they return, because the next instruction reads `dst`.
   virtual Error copy_host_to_device(void* dst, const void* src, size_t nbytes,
                                     etensor::DeviceIndex index) = 0;
   virtual Error copy_device_to_host(void* dst, const void* src, size_t nbytes,
@@ -36,7 +36,8 @@ class DeviceAllocatorRegistry {
  public:
   static DeviceAllocatorRegistry& instance();
 
-  /// `alloc` must live as long as the program. Aborts for a second one of a device type.
+  /// Registers `alloc`, which must live as long as the process. Aborts if its device type already
+  /// has an allocator.
   void register_allocator(DeviceAllocator* alloc);
   /// Null when there is none.
   DeviceAllocator* get_allocator(etensor::DeviceType type);
@@ -45,7 +46,7 @@ class DeviceAllocatorRegistry {
   DeviceAllocator* allocators_[etensor::kNumDeviceTypes] = {};
 };
 
-/// The same on the one registry.
+/// The same for the registry of the process.
 void register_device_allocator(DeviceAllocator* alloc);
 DeviceAllocator* get_device_allocator(etensor::DeviceType type);
 

@@ -10,7 +10,7 @@
 namespace executorch {
 namespace runtime {
 
-/// Owns a piece of device memory and gives it back at the end of its life. Moved, not copied.
+/// Owns a piece of device memory and frees it when destroyed. It can be moved but not copied.
 class DeviceMemoryBuffer final {
  public:
   /// NotFound when no allocator is registered for the device type; otherwise the allocator's error.

@@ -47,7 +47,7 @@ enum class [[nodiscard]] Error : error_code_t{
     AccessFailed = 0x22,
     /// The program's bytes are damaged or contradict themselves.
     InvalidProgram = 0x23,
-    /// The same of data beside the program.
+    /// The bytes of data beside the program are damaged or contradict themselves.
     InvalidExternalData = 0x24,
     /// A limit other than memory is used up.
     OutOfResources = 0x25,

@@ -120,7 +120,7 @@ struct EValue {
     ~Payload() {}
   };
 
-  /// Which member is meant is told by `tag`.
+  /// `tag` says which member is valid.
   Payload payload;
   Tag tag;
 
@@ -168,7 +168,7 @@ struct EValue {
   EValue(BoxedEvalueList<aten::Tensor>* t);
   EValue(BoxedEvalueList<std::optional<aten::Tensor>>* t);
 
-  /// From a smart pointer or another handle: the value it leads to. Aborts for a null one.
+  /// Takes the value that a smart pointer or another handle points to. Aborts if it is null.
   template <typename T, typename = typename std::enable_if<std::is_convertible<
                             decltype(*std::forward<T>(std::declval<T>())), EValue>::value>::type>
   EValue(T&& value) : EValue(dereferenced(value)) {}

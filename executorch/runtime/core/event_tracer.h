@@ -25,7 +25,7 @@ constexpr DebugHandle kUnsetDebugHandle = 0;
 constexpr DelegateDebugIntId kUnsetDelegateDebugIntId = -1;
 constexpr int kUnsetBundledInputIndex = -1;
 
-/// Whether a delegate names an operation by number, by string, or the event is no delegate's.
+/// How a delegate names an operation: by number or by string. kNone: the event is not a delegate's.
 enum class DelegateDebugIdType { kNone, kInt, kStr };
 
 enum class LoggedEValueType {
@@ -68,32 +68,33 @@ struct EventTracerEntry {
 /// through event_tracer_hooks.h; ETDumpGen writes what it gets to a file.
 class EventTracer {
  public:
-  /// Later events belong to a new block of this name.
+  /// Begins a new block of this name, to which later events belong.
   virtual void create_event_block(const char* name) = 0;
 
-  /// An event begins. The chain and handle are the present ones where they are unset.
+  /// Begins an event. If the chain or handle is unset, the current one is used.
   virtual EventTracerEntry start_profiling(const char* name, ChainID chain_id = kUnsetChainId,
                                            DebugHandle debug_handle = kUnsetDebugHandle) = 0;
   virtual void end_profiling(EventTracerEntry prof_entry) = 0;
 
-  /// The same for an operation of a delegate: by `name`, or by index when that is null.
-  /// `metadata` is copied.
+  /// Begins an event for an operation of a delegate, which is identified by `name`, or by index if
+  /// `name` is null. `metadata` is copied.
   virtual EventTracerEntry start_profiling_delegate(const char* name,
                                                     DelegateDebugIntId delegate_debug_index) = 0;
   virtual void end_profiling_delegate(EventTracerEntry event_tracer_entry,
                                       const void* metadata = nullptr, size_t metadata_len = 0) = 0;
-  /// For a delegate that learns its times afterwards. Times are platform ticks.
+  /// Reports a complete event, for a delegate that learns its times afterwards. Times are in
+  /// platform ticks.
   virtual void log_profiling_delegate(const char* name, DelegateDebugIntId delegate_debug_index,
                                       et_timestamp_t start_time, et_timestamp_t end_time,
                                       const void* metadata = nullptr, size_t metadata_len = 0) = 0;
 
-  /// Names an allocator; the id is for track_allocation().
+  /// Registers the name of an allocator. Returns the id that track_allocation() takes.
   virtual AllocatorID track_allocator(const char* name) = 0;
-  /// `size` bytes were taken from that allocator.
+  /// Reports that `size` bytes were allocated from that allocator.
   virtual void track_allocation(AllocatorID id, size_t size) = 0;
 
-  /// A value that an instruction or the method gives. Whether it was recorded (false: a level or a
-  /// filter leaves it out), or the error that prevented it.
+  /// Reports a value that an instruction or the method computed. Returns whether it was recorded
+  /// (false if a level or a filter excludes it), or the error that prevented it.
   virtual Result<bool> log_evalue(const EValue& evalue, LoggedEValueType evalue_type) = 0;
   virtual Result<bool> log_intermediate_output_delegate(const char* name,
                                                         DelegateDebugIntId delegate_debug_index,
@@ -115,7 +116,7 @@ class EventTracer {
   virtual void set_delegation_intermediate_output_filter(
       EventTracerFilterBase* event_tracer_filter) = 0;
 
-  /// What the next events belong to.
+  /// Sets the chain and the handle that the next events belong to.
   void set_chain_debug_handle(ChainID chain_id, DebugHandle debug_handle) {
     chain_id_ = chain_id;
     debug_handle_ = debug_handle;

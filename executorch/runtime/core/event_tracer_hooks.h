@@ -1,6 +1,6 @@
-/// How the runtime reports to an EventTracer; a null tracer costs one branch. Where
-/// ET_EVENT_TRACER_DISABLED is defined (-DEXECUTORCH_ENABLE_EVENT_TRACER=OFF) no tracer is attached
-/// and compilers drop the hooks; types stay as they are.
+/// The functions by which the runtime reports to an EventTracer. A null tracer costs one branch.
+/// Where ET_EVENT_TRACER_DISABLED is defined (-DEXECUTORCH_ENABLE_EVENT_TRACER=OFF) no tracer is
+/// attached and compilers drop the hooks; types stay as they are.
 #pragma once
 
 #include <executorch/runtime/core/evalue.h>
@@ -24,7 +24,7 @@ constexpr EventTracer* attached(EventTracer* event_tracer) {
   return event_tracer_enabled() ? event_tracer : nullptr;
 }
 
-/// Times its own life as an operator's, unless only methods are profiled.
+/// Reports its own lifetime as the event of an operator, unless only methods are profiled.
 class EventTracerProfileOpScope final {
  public:
   EventTracerProfileOpScope(EventTracer* event_tracer, const char* name,
@@ -54,7 +54,7 @@ class EventTracerProfileOpScope final {
 
 using EventTracerProfileScope = EventTracerProfileOpScope;
 
-/// Times its own life as a method's, at every profiling level.
+/// Reports its own lifetime as the event of a method, at every profiling level.
 class EventTracerProfileMethodScope final {
  public:
   EventTracerProfileMethodScope(EventTracer* event_tracer, const char* name,
@@ -78,7 +78,7 @@ class EventTracerProfileMethodScope final {
   EventTracerEntry event_entry_;
 };
 
-/// During its life events belong to one instruction.
+/// During its lifetime, events belong to one instruction.
 class EventTracerProfileInstructionScope final {
  public:
   EventTracerProfileInstructionScope(EventTracer* event_tracer, ChainID chain_idx,
@@ -128,8 +128,8 @@ inline void event_tracer_track_allocation(EventTracer* event_tracer, AllocatorID
   }
 }
 
-/// Records a value inside the program, at level kIntermediateOutputs. That it could not be
-/// recorded is the tracer's to report, and never the program's failure.
+/// Records an intermediate value of the program, at level kIntermediateOutputs. If that fails, the
+/// tracer reports it; the program goes on.
 inline void event_tracer_log_evalue(EventTracer* event_tracer, const EValue& evalue) {
   if (attached(event_tracer) != nullptr &&
       event_tracer->event_tracer_debug_level() >= EventTracerDebugLogLevel::kIntermediateOutputs) {

@@ -9,16 +9,16 @@
 namespace executorch {
 namespace runtime {
 
-/// Bytes with the function that gives them back, called by Free() or at the end of the buffer's
-/// life. Moved, not copied; the moved-from one is empty. The bytes may be named by a number
-/// instead of a pointer (a foreign address space).
+/// Bytes together with the function that frees them, which Free() or the destructor calls. A buffer
+/// can be moved but not copied; the moved-from buffer is empty. The bytes may lie in a foreign
+/// address space; a number then takes the place of the pointer.
 class FreeableBuffer final {
  public:
   using FreeFn = void (*)(void* context, void* data, size_t size);
   using FreeUInt64Fn = void (*)(void* context, uint64_t data_uint64, size_t size);
 
   FreeableBuffer() = default;
-  /// A null `free_fn` means that nobody needs to be told.
+  /// `free_fn` may be null if nothing has to be freed.
   FreeableBuffer(const void* data, size_t size, FreeFn free_fn, void* free_fn_context = nullptr)
       : free_fn_(free_fn),
         free_fn_context_(free_fn_context),
@@ -44,9 +44,9 @@ class FreeableBuffer final {
   size_t size() const { return size_; }
   /// Null when empty. Aborts for a buffer that is named by a number.
   const void* data() const;
-  /// InvalidType for a buffer that is named by a number.
+  /// The pointer; InvalidType for a buffer that is named by a number.
   Result<const void*> data_safe() const;
-  /// InvalidType for a buffer that is a pointer.
+  /// The number; InvalidType for a buffer that is a pointer.
   Result<uint64_t> data_uint64_type() const;
 
  private:

@@ -22,11 +22,11 @@ namespace executorch {
 namespace runtime {
 namespace internal {
 
-/// Takes memory from a heap and gives all of it back in reset(). What was taken between two resets
-/// is kept as one block for the next time, so that an allocation costs a few additions and pages
-/// stay warm; the block grows to the most that was needed, and shrinks when that was long ago.
-/// Under AddressSanitizer nothing is kept and every piece ends where it was asked to.
-/// Not safe to share between threads.
+/// Allocates from a heap, and takes all pieces back in reset(). It keeps one block, as large as the
+/// most that was allocated between two recent resets, so that an allocation costs a few additions
+/// and pages stay warm. The block grows when more was needed, and shrinks when the maximum was long
+/// ago. Under AddressSanitizer no block is kept, and every piece has exactly the size that was
+/// asked for. Not safe to share between threads.
 template <void* (*kAllocate)(size_t), void (*kFree)(void*)>
 class HeapAllocator : public MemoryAllocator {
  public:
@@ -58,9 +58,9 @@ class HeapAllocator : public MemoryAllocator {
   struct Piece {
     Piece* next;
   };
-  /// What the block begins on a multiple of: a cache line.
+  /// The alignment of the block: a cache line.
   static constexpr size_t kLine = 64;
-  /// Resets after which a block may be given back; a model's step has hundreds.
+  /// The number of resets after which the block may be given back. A step of a model has hundreds.
   static constexpr uint32_t kRounds = 1 << 14;
 #ifdef ET_INTERNAL_ASAN
   static constexpr bool kKeeps = false;
@@ -119,7 +119,8 @@ class HeapAllocator : public MemoryAllocator {
     }
   }
 
-  // The next allocation takes the new block. Some more than the peak: needs often grow in steps.
+  // The next allocation takes the new block. It is a little larger than the peak, because needs
+  // often grow in steps.
   void resize_block(bool grows) {
     const size_t wanted = peak_ + peak_ / 8 + 2 * kLine;
     if (grows || static_cast<size_t>(end_ - at_) / 4 > wanted) {
@@ -143,9 +144,9 @@ class HeapAllocator : public MemoryAllocator {
   void* kept_ = nullptr;
   uint8_t* at_ = nullptr;
   uint8_t* end_ = nullptr;
-  /// Bytes of the block that replaces the one that was given back.
+  /// The size in bytes of the next block, after one was given back.
   size_t wanted_ = 0;
-  /// What did not fit in the block.
+  /// The pieces that did not fit the block.
   Piece* pieces_ = nullptr;
   size_t piece_bytes_ = 0;
   /// The most that was taken between two of the last `rounds_` resets.

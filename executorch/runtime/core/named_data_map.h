@@ -13,8 +13,8 @@
 namespace executorch {
 namespace ET_RUNTIME_NAMESPACE {
 
-/// Bytes by name, with the tensor shape where they are a tensor: weights beside a program.
-/// NotFound for an unknown key throughout.
+/// Named data, such as weights in a file beside a program. Data that are a tensor also have a
+/// layout. All functions return NotFound for an unknown key.
 class NamedDataMap {
  public:
   virtual ~NamedDataMap() = default;

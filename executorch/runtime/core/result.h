@@ -22,8 +22,8 @@ ET_NORETURN void abort_on_error_access(Error error);
 ///   if (!size.ok()) return size.error();
 ///   use(*size);
 ///
-/// Moved only; a Result made from Error::Ok holds Error::Internal. Asking for the value of one
-/// that holds an error is a defect of the caller and aborts.
+/// It can be moved but not copied. A Result made from Error::Ok holds Error::Internal. Reading the
+/// value of a Result that holds an error is a defect of the caller and aborts.
 template <typename T>
 class [[nodiscard]] Result final {
  public:

@@ -8,17 +8,18 @@ namespace executorch {
 namespace runtime {
 namespace internal {
 
-/// What one call of a kernel or delegate may use beside its arguments, until it returns.
+/// The temporary memory of one call of a kernel or delegate, valid until it returns.
 class TempMemory {
  public:
-  /// Taken from `allocator`, and from `fallback` where the former is null or a buffer with too
-  /// little left. Both are borrowed and may be null.
+  /// Memory is taken from `allocator`, or from `fallback` if `allocator` is null or a buffer that
+  /// has too little left. Both are borrowed and may be null.
   TempMemory(MemoryAllocator* allocator, MemoryAllocator* fallback);
 
-  /// The one asked first; null if there is none at all.
+  /// The allocator that is asked first; null if there is none at all.
   MemoryAllocator* allocator() const { return allocator_; }
 
-  /// Null, after a message, when both refuse or the call's sum exceeds ET_MAX_SCRATCH_BYTES.
+  /// Allocates `size` bytes. Logs a message and returns null if both allocators refuse, or if the
+  /// sum of this call's allocations exceeds ET_MAX_SCRATCH_BYTES.
   void* allocate(size_t size, size_t alignment);
 
  private:

@@ -1,4 +1,5 @@
-/// Where in the user's model an instruction comes from; `schema/debug_identity.fbs` is the format.
+/// The places in the user's model that instructions come from. `schema/debug_identity.fbs` is the
+/// format.
 #pragma once
 
 #include <executorch/runtime/core/error.h>
@@ -21,7 +22,8 @@ struct InstructionOrigin {
   /// Kernel "aten::add.out"; delegate call: the backend's id; "move", "jump_false", "free". Inside
   /// a delegate: the operators that its backend made one of, "aten::linear+aten::relu".
   const char* op = "";
-  /// In the user's module, "transformer.h.0.attn"; "" for the outermost module too.
+  /// The path of the user's module, such as "transformer.h.0.attn"; "" for the outermost module
+  /// too.
   const char* module_path = "";
   /// The Python file with at most two folders, "models/gpt2/attention.py", and the line in it.
   /// For several operators those of the first.
@@ -50,8 +52,8 @@ class DebugIdentity final {
 
   bool instruction(const char* method, size_t chain, size_t instruction,
                    InstructionOrigin& out) const;
-  /// An operator inside the delegate called there, by the debug id or the name under which its
-  /// backend reports it to tracers. False where the backend gave no map.
+  /// Finds an operator inside the delegate that the instruction calls, by the debug id or the name
+  /// under which its backend reports it to tracers. Returns false if the backend gave no map.
   bool delegated(const char* method, size_t chain, size_t instruction, uint32_t debug_id,
                  InstructionOrigin& out) const;
   bool delegated(const char* method, size_t chain, size_t instruction, const char* debug_name,

@@ -18,7 +18,7 @@ bool is_scalar(KernelTypes type) {
          type == KernelTypes::Double;
 }
 
-// Of a list value; 0 of others.
+// The number of items of a list value; 0 for other values.
 uint32_t n_items(const fb::EValue& value) {
   switch (value.val_type()) {
     case KernelTypes::IntList:
@@ -36,7 +36,7 @@ uint32_t n_items(const fb::EValue& value) {
   }
 }
 
-// Value indices of `list`, which messages call "<what> <i>".
+// Checks the value indices in `list`. Messages name an item "<what> <i>".
 Error validate_indices(const PlanScope& scope, const flatbuffers::Vector<int32_t>* list,
                        const char* what) {
   ET_CHECK_OR_RETURN_ERROR(list != nullptr, InvalidProgram, "%s has no list of %ss", scope.name,
@@ -124,7 +124,7 @@ Error validate_value_index(const InstructionScope& scope, int32_t value, const c
   return Error::Ok;
 }
 
-// A call of entry `callee` of a table with `count` entries.
+// Checks a call of entry `callee` of a table with `count` entries.
 Error validate_call(const InstructionScope& scope, const char* what, int32_t callee, uint32_t count,
                     const flatbuffers::Vector<int32_t>* args) {
   ET_INSTRUCTION_CHECK(scope, callee >= 0 && static_cast<uint32_t>(callee) < count,
@@ -145,8 +145,8 @@ Error validate_call(const InstructionScope& scope, const char* what, int32_t cal
   return Error::Ok;
 }
 
-// The value that moves takes the place of one of its kind: the kernels that follow were chosen
-// for that.
+// Checks that a move replaces a value by one of the same kind, because the kernels that follow were
+// chosen for that kind.
 Error validate_move(const InstructionScope& scope, const fb::MoveCall& call) {
   ET_CHECK_OK_OR_RETURN_ERROR(validate_value_index(scope, call.move_from(), "source"));
   ET_CHECK_OK_OR_RETURN_ERROR(validate_value_index(scope, call.move_to(), "destination"));

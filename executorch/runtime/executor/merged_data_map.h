@@ -6,7 +6,7 @@ namespace executorch {
 namespace runtime {
 namespace internal {
 
-/// Two maps as one, the first consulted first. Borrows both.
+/// Two maps as one; keys are looked up in the first map first. Borrows both.
 class MergedDataMap final : public NamedDataMap {
  public:
   /// InvalidArgument if a tensor of `first` has a key that `second` knows as a tensor too. (Opaque

@@ -89,9 +89,10 @@ class Method final {
   /// After an error the outputs are undefined and the method can be executed again.
   ET_NODISCARD Error execute();
 
-  /// Limits the work of loops in one execute(), so that none runs for ever. Without this call they may
-  /// run ET_MAX_INSTRUCTIONS instructions (a macro, 10 million) and do ET_MAX_WORK units of work
-  /// (10^10, some half an hour). The first run of an instruction is free. Every further one costs
+  /// Limits the work of loops in one execute(), so that none runs for ever. Without this call they
+  /// may run ET_MAX_INSTRUCTIONS instructions (a macro, 10 million) and do ET_MAX_WORK units of
+  /// work (10^10, some half an hour). The first run of an instruction is free. Every further one
+  /// costs
   ///   4 units for a kernel, 100 for a delegate, 1 for any other instruction
   ///   and for each tensor 1 for 32 elements up to 2048, and 1 for 1024 elements beyond
   ///   and 1 for each 256 steps that the kernel or delegate reports by add_steps()
@@ -130,15 +131,15 @@ class Method final {
     size_t chain;
     size_t instruction;
   };
-  /// Where step() goes on; the number of chains, and 0, at the end.
+  /// The place of the instruction that step() runs next. At the end: the number of chains, and 0.
   Place next_place() const { return {state_.chain, state_.instruction}; }
-  /// As they run: a rewriter may have changed them.
+  /// The instructions as they run; a rewriter may have changed them.
   Span<const Span<Instruction>> instructions() const {
     return {state_.chains.data(), state_.chains.size()};
   }
-  /// In the order of the program.
+  /// The values, in the order of the program.
   Span<const EValue> values() const { return {state_.values.data(), state_.values.size()}; }
-  /// What the program says of the method.
+  /// The method's plan in the program.
   const executorch_flatbuffer::ExecutionPlan& plan() const { return *state_.plan; }
 
   // Raw access to values. Aborts if out of range.
@@ -164,9 +165,9 @@ class Method final {
     const executorch_flatbuffer::ExecutionPlan* plan = nullptr;
     const Program* program = nullptr;
     MemoryManager* memory_manager = nullptr;
-    /// The caller's; `heap` where there is none.
+    /// The caller's temporary allocator, or `heap` if there is none.
     MemoryAllocator* temp_allocator = nullptr;
-    /// The method's own, for what the caller's has no room for.
+    /// The method's own allocator, used when the caller's has no room.
     MemoryAllocator* heap = nullptr;
     /// Whether arguments are checked for memory before each instruction: some tensors get theirs
     /// late.
@@ -196,7 +197,7 @@ class Method final {
                                           const LoadBackendOptionsMap* backend_options,
                                           Span<const Kernel> kernels);
 
-  /// Null if the last argument is none.
+  /// The last argument's tensor; null if it is no tensor.
   static aten::TensorImpl* last_tensor(InstructionArgs args) {
     const EValue* const last = args.empty() ? nullptr : args[args.size() - 1];
     return last != nullptr && last->isTensor() ? last->toTensor().unsafeGetTensorImpl() : nullptr;
@@ -244,7 +245,7 @@ class Method final {
   void free_temp_memory();
   Result<bool> read_condition(const EValue& condition) const;
   Error check_data(const Instruction& instruction) const;
-  /// Of the next two instructions.
+  /// Prefetches the arguments of the next two instructions.
   void prefetch_arguments() const;
   /// Whether an execution by steps has begun and has not been reset.
   bool is_in_progress() const { return state_.chain != 0 || state_.instruction != 0; }

@@ -14,7 +14,7 @@ namespace {
 namespace fb = executorch_flatbuffer;
 using internal::allocate_list;
 
-// Named data that is found sooner by looking at all of it than by sorting it.
+// Up to this many keys, a linear search is faster than sorting them first.
 constexpr uint32_t kFewKeys = 32;
 
 Result<const BackendInterface*> find_backend(const char* method, const char* id) {
@@ -75,7 +75,7 @@ Error Method::init_delegates(const NamedDataMap* external_data,
   return Error::Ok;
 }
 
-// Of the program, sorted: delegates look up each of their weights.
+// The named data of the program, sorted by key, because delegates look up each of their weights.
 Result<const NamedDataMap*> Method::sort_data() {
   MemoryAllocator& allocator = *state_.memory_manager->method_allocator();
   internal::PteDataMap sorted = state_.program->named_data_;
@@ -136,7 +136,7 @@ Error Method::init_delegate(Delegate& delegate, uint32_t index, const NamedDataM
   return Error::Ok;
 }
 
-// What the backends write is not a constant, and no call writes a tensor twice.
+// Checks that backends do not write constants, and that no call writes a tensor twice.
 Error Method::check_delegate_calls() {
   if (state_.delegates.empty()) {
     return Error::Ok;

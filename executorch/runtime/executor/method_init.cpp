@@ -8,7 +8,8 @@
 #include <new>
 #include <optional>
 
-// What loops may do: instructions, some seconds if they are small, and their work, half an hour.
+// Limits of loops: on instructions, which take some seconds if they are small, and on their work,
+// which takes about half an hour.
 #ifndef ET_MAX_INSTRUCTIONS
 #define ET_MAX_INSTRUCTIONS 10000000
 #endif
@@ -73,7 +74,7 @@ EValue make_view(const Items& items, Slot* slots) {
   return EValue(new (fitting<List>(slots)) List(static_cast<const T*>(items.data), items.count));
 }
 
-// Of values: pointers to them, memory to gather their contents in, and the list.
+// Makes a list of values: pointers to them, memory to gather their contents in, and the list.
 template <typename T>
 EValue make_boxed(const Items& items, Slot* slots) {
   using List = BoxedEvalueList<T>;

@@ -13,10 +13,10 @@ namespace fb = executorch_flatbuffer;
 using fb::InstructionArguments;
 using internal::allocate_list;
 
-// Its result borrows the bytes of its operand.
+// The view operator, whose result borrows the bytes of its operand.
 constexpr char kViewOperator[] = "executorch_prim::et_view.default";
 
-// Missing operators that are named; a file may call more than anybody reads.
+// The most missing operators that are named, because a file may call more than anybody reads.
 constexpr size_t kMostReported = 100;
 
 // "name.overload", or "name"; the length was checked with the program.

@@ -1,4 +1,4 @@
-/// What a method needs and gives, known without loading it.
+/// The inputs, outputs and memory needs of a method, available without loading it.
 #pragma once
 
 #include <executorch/runtime/core/error.h>
@@ -35,7 +35,8 @@ class TensorInfo final {
   /// Dimensions from the outermost to the innermost in memory.
   Span<const uint8_t> dim_order() const { return dim_order_; }
   aten::ScalarType scalar_type() const { return scalar_type_; }
-  /// True if the method has memory for it: inputs are copied, outputs need no pointer.
+  /// Whether the method has memory for the tensor. Inputs are then copied, and outputs need no
+  /// pointer.
   bool is_memory_planned() const { return is_memory_planned_; }
   /// Bytes at the sizes above.
   size_t nbytes() const { return nbytes_; }
@@ -82,13 +83,13 @@ class MethodMeta final {
   size_t num_attributes() const;
   Result<TensorInfo> attribute_tensor_meta(size_t index) const;
 
-  /// The arenas that HierarchicalAllocator is to be given, in this order.
+  /// The number of arenas that must be given to HierarchicalAllocator, in this order.
   size_t num_memory_planned_buffers() const;
   /// Bytes.
   Result<int64_t> memory_planned_buffer_size(size_t index) const;
   Result<etensor::Device> memory_planned_buffer_device(size_t index) const;
 
-  /// True if a delegate of this name is called.
+  /// Whether the method calls a delegate of this name.
   bool uses_backend(const char* backend_name) const;
   /// Delegates, one per call site: a name may occur several times.
   size_t num_backends() const;

@@ -1,4 +1,5 @@
-/// How code outside the runtime may change the instructions of a method while it is being loaded.
+/// The hook by which code outside the runtime changes the instructions of a method while it is
+/// loaded.
 #pragma once
 
 #include <executorch/runtime/core/evalue.h>
@@ -11,7 +12,7 @@
 namespace executorch {
 namespace runtime {
 
-/// An instruction with everything looked up.
+/// An instruction whose kernel, delegate and arguments have been looked up.
 struct Instruction {
   enum class Kind : uint8_t { Kernel, Delegate, Move, JumpFalse, Free, Skip };
   Kind kind;
@@ -25,19 +26,20 @@ struct Instruction {
   OpFunction kernel;
   /// Kernel, Delegate: arguments; Move: source, destination; JumpFalse, Free: the value.
   Span<EValue*> args;
-  /// Where points_last_argument: the tensor whose data pointer is set. Else null.
+  /// The tensor whose data pointer is set if points_last_argument; otherwise null.
   aten::TensorImpl* pointed = nullptr;
 };
 
-/// What a rewritten instruction stands for, as tools show it.
+/// A description of a rewritten instruction and of the instructions that it replaces, for tools.
 struct Rewritten {
-  /// "linear+gelu"
+  /// A name such as "linear+gelu".
   const char* name;
-  /// Numbers of instructions in its chain, in order, its own among them.
+  /// The indices, in the chain, of the instructions that it replaces, in order, including its own.
   Span<const uint32_t> originals;
 };
 
-/// True, and `out`, for an instruction that was rewritten; `out` lives as long as the method.
+/// Returns true and fills `out` if the instruction was rewritten. What `out` refers to lives as
+/// long as the method.
 using DescribeRewritten = bool (*)(const Instruction& instruction, Rewritten& out);
 
 /// A method whose values, delegates and instructions are complete and that never ran. Everything is
@@ -58,12 +60,12 @@ struct MethodDraft {
   MemoryAllocator& allocator;
 };
 
-/// Must leave the method as it is where it can improve nothing, or lacks memory.
+/// Rewrites a method. It must leave the method as it is if it can improve nothing or lacks memory.
 using MethodRewriter = void (*)(const MethodDraft& method);
 
-/// From now on `rewriter` sees every method before its first run; null: none. Methods that are
-/// traced with the outputs of single instructions keep them all. Not thread-safe: for static
-/// initialisers and the start of a program.
+/// Sets the rewriter that is called for every method that is loaded from now on; null means none.
+/// Methods that are traced with the outputs of single instructions are not rewritten. Not
+/// thread-safe: call it from static initialisers or at the start of a program.
 void set_method_rewriter(MethodRewriter rewriter);
 
 }  // namespace runtime

@@ -9,8 +9,8 @@ namespace executorch {
 namespace runtime {
 namespace internal {
 
-/// One method's plan on its way through validation. The order of the checks below is that of the
-/// declarations: each trusts what the ones before have established.
+/// One method's plan during validation. The functions below are called in the order of their
+/// declarations, and each relies on what the earlier ones have checked.
 struct PlanScope {
   const executorch_flatbuffer::Program& program;
   const executorch_flatbuffer::ExecutionPlan& plan;

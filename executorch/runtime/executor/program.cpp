@@ -14,7 +14,7 @@ namespace {
 
 using SegmentInfo = DataLoader::SegmentInfo;
 
-/// The header's facts, or those of a file that is one bare flatbuffer.
+/// Reads sizes and offsets from the header. A file without a header is taken for a bare flatbuffer.
 Result<internal::ProgramFile> read_head(const DataLoader& loader) {
   ET_ASSIGN_OR_RETURN(const size_t file_bytes, loader.size());
   ET_CHECK_OR_RETURN_ERROR(file_bytes >= schema::kHeadBytes, InvalidArgument,

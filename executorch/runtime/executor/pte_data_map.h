@@ -20,8 +20,9 @@ class PteDataMap final : public NamedDataMap {
              const executorch_flatbuffer::Program* program)
       : loader_(loader), segment_base_offset_(segment_base_offset), program_(program) {}
 
-  /// Gives `order`, which has room for each key, the keys' order and finds by it from then on: many
-  /// look-ups, as of a delegate, then take no time that grows with the number of keys.
+  /// Sorts the keys' indices into `order`, which must have room for all keys and outlive the map,
+  /// and uses it for look-ups from then on. Many look-ups, such as a delegate's, are then fast even
+  /// if there are many keys.
   void sort(uint32_t* order);
 
   /// NotImplemented for every key: the data are bytes, only ever used where they lie.

@@ -40,8 +40,8 @@ Error validate_dim_order(const TensorScope& scope, uint32_t rank) {
   return Error::Ok;
 }
 
-// Shape and dim order; `nbytes` is the size that follows. Strides are 32 bits wide and count an
-// extent of 0 as 1.
+// Checks shape and dim order, and computes the tensor's size in bytes. Strides are 32 bits wide and
+// count an extent of 0 as 1.
 Error validate_shape(const TensorScope& scope, uint64_t& nbytes) {
   const auto* sizes = scope.tensor.sizes();
   ET_TENSOR_CHECK(scope, sizes != nullptr && sizes->size() <= kTensorDimensionLimit,
@@ -94,7 +94,7 @@ Error validate_planned_memory(const TensorScope& scope, uint64_t nbytes) {
   return Error::Ok;
 }
 
-// A blob of `table` that holds the tensor's constant or initial bytes.
+// Checks the blob of `table` that holds the tensor's constant or initial bytes.
 Error validate_blob(const TensorScope& scope, const fb::SubsegmentOffsets* table, uint64_t nbytes,
                     const char* what) {
   const uint32_t index = scope.tensor.data_buffer_idx();

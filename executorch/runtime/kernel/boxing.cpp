@@ -81,7 +81,7 @@ bool is_written(ArgKind kind) {
   return (static_cast<uint8_t>(kind) & static_cast<uint8_t>(ArgKind::kWritten)) != 0;
 }
 
-// What is resized when `tensor` is.
+// The TensorImpl that is resized when `tensor` is.
 const aten::TensorImpl* impl(const aten::Tensor& tensor) {
   return tensor.unsafeGetTensorImpl();
 }

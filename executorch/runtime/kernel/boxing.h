@@ -1,4 +1,4 @@
-/// Boxing: an ordinary C++ function as a kernel that the executor can call.
+/// Boxing: turns an ordinary C++ function into a kernel that the executor can call.
 ///
 ///   Tensor& add_out(KernelRuntimeContext& ctx, const Tensor& a, const Tensor& b,
 ///                   const Scalar& alpha, Tensor& out);
@@ -32,8 +32,8 @@ namespace executorch {
 namespace ET_RUNTIME_NAMESPACE {
 namespace internal {
 
-/// What an argument must be. Checked from a table, so that the code of a kernel's wrapper is
-/// little more than its loads.
+/// The kind of value that an argument must be. Arguments are checked from a table of these, which
+/// keeps the code of each kernel's wrapper small.
 enum class ArgKind : uint8_t {
   kTensor,
   kInt,
@@ -58,7 +58,7 @@ enum class ArgKind : uint8_t {
 bool check_arguments(KernelRuntimeContext& context, Span<EValue*> args, const ArgKind* kinds,
                      size_t n, bool returns_number);
 
-/// Kind of a parameter type T, and the unchecked read of it.
+/// The ArgKind of a parameter type T, and the unchecked read of such an argument.
 template <typename T>
 struct Argument;
 
@@ -102,7 +102,7 @@ struct Argument<std::optional<T>> {
   }
 };
 
-/// Kind of a parameter as it was declared, of a function that returns Ret.
+/// The ArgKind of a parameter as declared, in a function that returns Ret.
 template <typename Ret, typename Param>
 constexpr ArgKind kind_of() {
   constexpr bool kWritten =

@@ -1,5 +1,5 @@
-/// Everything that a kernel's source needs: the tensor types, checks, dispatch over element types,
-/// the context, and registration (ET_OP, EXECUTORCH_LIBRARY).
+/// Includes everything that a kernel's source needs: the tensor types, checks, dispatch over
+/// element types, the context, and registration (ET_OP, EXECUTORCH_LIBRARY).
 #pragma once
 
 #include <executorch/runtime/core/exec_aten/exec_aten.h>

@@ -16,11 +16,12 @@
 namespace executorch {
 namespace ET_RUNTIME_NAMESPACE {
 
-/// What a kernel has besides its arguments, for one call: a place to report failure, and memory
+/// The context of one call of a kernel: the kernel reports failure to it, and takes memory from it
 /// that lives until the call ends.
 class KernelRuntimeContext {
  public:
-  /// All are borrowed and may be null. `fallback` serves what `temp_allocator` has no room for.
+  /// All arguments are borrowed and may be null. `fallback` is used when `temp_allocator` has no
+  /// room.
   KernelRuntimeContext(EventTracer* event_tracer = nullptr,
                        MemoryAllocator* temp_allocator = nullptr,
                        MemoryAllocator* fallback = nullptr,
@@ -34,13 +35,13 @@ class KernelRuntimeContext {
   /// Ok unless fail() was called.
   ET_NODISCARD Error failure_state() const { return failure_state_; }
 
-  /// For a kernel that does the work of several instructions: which of them failed, as a number in
-  /// the chain, with its arguments. Messages then name that one.
+  /// Called by a kernel that does the work of several instructions: tells which of them failed, by
+  /// its index in the chain and its arguments, so that messages name that one.
   void blame(uint32_t instruction, Span<EValue*> args) {
     blamed_ = instruction;
     blamed_args_ = args;
   }
-  /// Changes both if blame() was called.
+  /// Sets both to what blame() was told; leaves them if it was not called.
   void get_blamed(size_t& instruction, Span<EValue*>& args) const {
     if (blamed_ != kItself) {
       instruction = blamed_;
@@ -57,13 +58,15 @@ class KernelRuntimeContext {
 
   EventTracer* internal_event_tracer() { return event_tracer_; }
 
-  /// NotFound without any allocator; MemoryAllocationFailed when it is exhausted, or the sum of
-  /// this call exceeds ET_MAX_SCRATCH_BYTES.
+  /// Allocates memory that lives until the call ends. NotFound if there is no allocator;
+  /// MemoryAllocationFailed if it is exhausted, or the sum of this call's allocations exceeds
+  /// ET_MAX_SCRATCH_BYTES.
   Result<void*> allocate_temp(size_t size, size_t alignment = MemoryAllocator::kDefaultAlignment);
-  /// Whether allocate_temp() has anywhere to take memory from.
+  /// Whether allocate_temp() has an allocator.
   bool has_temp_memory() const { return temp_memory_.allocator() != nullptr; }
 
-  /// What kernels make of the program's constants once; null outside of a program's methods.
+  /// The data that kernels derive once from the program's constants; null outside of a program's
+  /// methods.
   runtime::DerivedData* derived_data() { return derived_data_; }
 
  private:

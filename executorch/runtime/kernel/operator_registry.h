@@ -1,5 +1,5 @@
-/// The table of kernels: which function computes which operator, by name and, where a kernel asks
-/// for it, by the element types and dim orders of the tensor arguments.
+/// The table of kernels: maps an operator's name to the function that computes it. A kernel can
+/// also be registered for certain element types and dim orders of the tensor arguments only.
 #pragma once
 
 #include <cstddef>
@@ -29,7 +29,7 @@ namespace ET_RUNTIME_NAMESPACE {
 /// the outputs; failure is reported through the context.
 using OpFunction = void (*)(KernelRuntimeContext&, Span<EValue*>);
 
-/// What a kernel may be selected by, for one tensor argument.
+/// The properties of a tensor argument by which a kernel may be selected.
 struct TensorMeta {
   aten::ScalarType dtype_;
   /// Borrowed.
@@ -113,7 +113,7 @@ Error make_kernel_key_string(Span<const TensorMeta> key, char* buf, size_t buf_s
 
 }  // namespace internal
 
-/// Whether get_op_function_from_registry() finds something.
+/// Whether get_op_function_from_registry() finds a kernel.
 bool registry_has_op_function(const char* name, Span<const TensorMeta> meta_list = {});
 
 /// The kernel registered for exactly these tensors, else the operator's fallback, else

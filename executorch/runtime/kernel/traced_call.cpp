@@ -11,7 +11,7 @@ namespace {
 constexpr char kPrefix[] = "native_call_";
 constexpr char kPrimNamespace[] = "executorch_prim::";
 
-// The text of an event; cut where it is longer than the names that programs may have.
+// The text of an event. It is cut if it is longer than the names that programs may have.
 struct Label {
   Label(const char* name, const char* overload) {
     const char* const colons = std::strstr(name, "::");

@@ -16,7 +16,8 @@ namespace torch::executor::native::internal {
   return true;
 }
 
-/// `data` along `dim` at the elements of `index`; `other` runs beside the index.
+/// A loop over the elements of `index`, which are positions along `dim` of `data`. `other` has the
+/// shape of the index.
 struct AlongDim {
   Loop loop;
   int64_t dim = 0;
@@ -33,7 +34,8 @@ struct AlongDim {
     loop.add(at_least_1d(index).strides).add(fixed.strides).add(other.strides);
   }
 
-  // f(offset into data, offset into other) for every element of the index; false at a bad one.
+  // Calls f(offset into data, offset into other) for every element of the index. Returns false if
+  // an element is out of range.
   template <class F>
   bool visit(KernelRuntimeContext& ctx, const char* op, const Tensor& index, F&& f) const {
     const IndexValues values(index);
@@ -57,7 +59,8 @@ struct AlongDim {
   }
 };
 
-/// The index has the rank of `self` and is nowhere larger, except along `dim` where `any_along`.
+/// Checks that the index has the rank of `self` and is in no dim larger, except along `dim` if
+/// `any_along`.
 [[nodiscard]] inline bool require_index_shape(KernelRuntimeContext& ctx, const char* op,
                                               const Tensor& self, const char* what,
                                               const Tensor& index, int64_t dim, bool any_along) {

@@ -47,7 +47,7 @@ bool is_nan(C a) {
   return a != a;
 }
 
-/// The larger; NaN if either is.
+/// The larger number; NaN if either is NaN.
 template <class C>
 C max_or_nan(C a, C b) {
   const C larger = a > b ? a : b;  // b if it is NaN
@@ -82,7 +82,7 @@ C floor_div(C a, C b, bool* by_zero) {
     return quotient - (b != 0 && b != -1 && a % b != 0 && (a < 0) != (b < 0));
   } else {
     if (b == 0) return a / b;
-    // Through the exact remainder: floor(a / b) alone is off by one where a / b rounds up.
+    // Use the exact remainder, because floor(a / b) is off by one where a / b rounds up.
     const C remainder = std::fmod(a, b);
     C quotient = (a - remainder) / b;
     if (remainder != 0 && (b < 0) != (remainder < 0)) quotient -= 1;
@@ -113,7 +113,7 @@ C floor_mod(C a, C b, bool* by_zero) {
   return remainder != 0 && (b < 0) != (remainder < 0) ? remainder + b : remainder;
 }
 
-/// a to the power b. Among integers a negative power is 0 except of 1 and -1.
+/// a to the power b. A negative power of an integer is 0, except for the bases 1 and -1.
 template <class C>
 C power(C a, C b) {
   if constexpr (kIsInt<C>) {

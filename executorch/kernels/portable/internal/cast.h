@@ -10,7 +10,7 @@
 
 namespace torch::executor::native::internal {
 
-/// dst[i] = src[i * stride] for i in [0, n). C: int64_t, int32_t, float, double or bool.
+/// Loads dst[i] = src[i * stride] for i in [0, n). C is int64_t, int32_t, float, double or bool.
 template <class C>
 void load(const void* src, ScalarType type, int64_t stride, int64_t n, C* dst);
 
@@ -18,8 +18,8 @@ void load(const void* src, ScalarType type, int64_t stride, int64_t n, C* dst);
 template <class C>
 void store(const C* src, int64_t n, void* dst, ScalarType type, int64_t stride);
 
-/// dst[i * dst_stride] = src[i * src_stride], for any two types that are real or complex: a real
-/// number has no imaginary part, and that of a complex number is dropped where dst is real.
+/// dst[i * dst_stride] = src[i * src_stride], for any two types that are real or complex. The
+/// imaginary part of a real number is 0; that of a complex number is dropped if dst is real.
 void convert(const void* src, ScalarType src_type, int64_t src_stride, void* dst,
              ScalarType dst_type, int64_t dst_stride, int64_t n);
 
@@ -35,7 +35,7 @@ void store_one(C value, void* dst, ScalarType type) {
   store(&value, 1, dst, type, 1);
 }
 
-/// The element of a tensor that lies `offset` elements from its first.
+/// The element of a tensor that lies `offset` elements behind its first one.
 template <class C>
 C load_at(const Tensor& t, int64_t offset) {
   const char* data = static_cast<const char*>(t.const_data_ptr());
@@ -47,7 +47,7 @@ void store_at(C value, const Tensor& t, int64_t offset) {
   store_one(value, data + offset * t.element_size(), t.scalar_type());
 }
 
-/// values[i] = what values[i] becomes when stored as `type`.
+/// Replaces each values[i] by the value that it has after being stored as `type` and loaded again.
 template <class C>
 void round_through(ScalarType type, C* values, int64_t n);
 

@@ -1,5 +1,5 @@
-/// How a kernel reports a bad argument: one log line `op: what was found; what was expected`, the
-/// context marked failed, and an early return.
+/// Reports of bad arguments by kernels: one log line `op: what was found; what was expected`, a
+/// failed context, and an early return.
 #pragma once
 
 #include <executorch/cpu/size.h>
@@ -21,7 +21,8 @@
 
 namespace torch::executor::native::internal {
 
-/// What KernelRuntimeContext::add_steps() takes: an invalid number is the largest.
+/// A number of steps as KernelRuntimeContext::add_steps() takes it; an invalid one becomes the
+/// largest.
 constexpr uint64_t steps_of(executorch::cpu::Size steps) {
   return static_cast<uint64_t>(steps.value_or(std::numeric_limits<int64_t>::max()));
 }
@@ -30,9 +31,9 @@ constexpr uint64_t steps_of(executorch::cpu::Size steps) {
 void tell_comparisons(executorch::runtime::KernelRuntimeContext& ctx, int64_t n);
 
 /// Whether scalar loops of `steps` steps may run for operands that hold `elements` elements in all
-/// (see cpu::is_affordable). Where they may not, or `steps` is invalid: false, the context failed
-/// with InvalidArgument. Where they may, the context is told of the steps. To be asked wherever
-/// arguments, not elements, say how long a loop is:
+/// (see cpu::is_affordable). If so, reports the steps to the context. If not, or if `steps` is
+/// invalid, fails the context with InvalidArgument and returns false. To be called wherever the
+/// length of a loop depends on arguments rather than on numbers of elements:
 ///
 ///   if (!require_affordable(ctx, kOp, Size(windows) * window, elements_of(self, out))) return out;
 [[nodiscard]] bool require_affordable(executorch::runtime::KernelRuntimeContext& ctx,

@@ -1,6 +1,6 @@
-/// Operations on complex tensors (ComplexHalf, ComplexFloat, ComplexDouble), which the operators of
-/// the real types hand on. Operands may have any layout, broadcast, and be real where another one
-/// is complex; results convert to the type of `out`.
+/// Operations on complex tensors (ComplexHalf, ComplexFloat, ComplexDouble), to which the operators
+/// for real types delegate. Operands may have any layout, broadcast, and be real if another one is
+/// complex. Results are converted to the type of `out`.
 #pragma once
 
 #include <executorch/kernels/portable/internal/dtype.h>
@@ -16,7 +16,7 @@ Tensor& complex_arithmetic(KernelRuntimeContext& ctx, const char* op, ComplexOp 
                            const Tensor& a, const Tensor& b, double alpha, Tensor& out);
 Tensor& complex_arithmetic(KernelRuntimeContext& ctx, const char* op, ComplexOp operation,
                            const Tensor& a, const Scalar& b, double alpha, Tensor& out);
-/// out = |self|, of the real dtype of its parts.
+/// out = |self|, whose dtype is that of the parts of self.
 Tensor& complex_abs(KernelRuntimeContext& ctx, const Tensor& self, Tensor& out);
 Tensor& complex_neg(KernelRuntimeContext& ctx, const Tensor& self, Tensor& out);
 /// out = the sums that `r` plans, divided by `divisor`. Sums are kept in double.

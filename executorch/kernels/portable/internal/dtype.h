@@ -24,8 +24,8 @@ using executorch::aten::Half;
 using executorch::aten::Scalar;
 using executorch::aten::ScalarType;
 
-/// Whether code is compiled for elements of type `t`. This and what depends on it has internal
-/// linkage: sources of one program differ in it.
+/// Whether code is compiled for elements of type `t`. This function and all that depend on it have
+/// internal linkage, because sources of one program are compiled for different sets of types.
 #ifdef ET_SELECTED_TYPES
 static constexpr bool is_compiled(ScalarType t) {
   return (uint64_t{ET_SELECTED_TYPES} >> static_cast<int>(t) & 1) != 0;
@@ -97,7 +97,8 @@ constexpr ScalarType scalar_type_of(Compute c) {
                                : ScalarType::Long;
 }
 
-/// Whether anything is computed in C: in Float always, for what numbers make of integers.
+/// Whether any selected type is computed in C. Float always is, because integers combined with
+/// floating numbers become Float.
 template <class C>
 static constexpr bool computes_in() {
   if (std::is_same_v<C, float>) return true;
@@ -120,7 +121,7 @@ decltype(auto) with_compute(Compute c, F&& f) {
   return f(float{});
 }
 
-/// As above for the two floating types; `c` must not be Int.
+/// The same for the two floating types only; `c` must not be Int.
 template <class F>
 decltype(auto) with_float_compute(Compute c, F&& f) {
   if constexpr (computes_in<double>()) {
@@ -129,8 +130,8 @@ decltype(auto) with_float_compute(Compute c, F&& f) {
   return f(float{});
 }
 
-/// Calls f(T{}) with the C++ type of `t`; false, and f not called, when `t` is not real or not
-/// compiled.
+/// Calls f(T{}) with the C++ type of `t`. Returns false without calling f if `t` is not real or
+/// code is not compiled for it.
 template <class F>
 bool with_dtype(ScalarType t, F&& f) {
   switch (t) {
@@ -160,7 +161,7 @@ bool with_dtype(ScalarType t, F&& f) {
   }
 }
 
-/// An element of a Bool tensor: any byte; what is not 0 is true.
+/// An element of a Bool tensor. It may be any byte; all but 0 mean true.
 struct BoolByte {
   uint8_t byte = 0;
   BoolByte() = default;
@@ -205,7 +206,7 @@ bool with_element_size(size_t size, F&& f) {
   }
 }
 
-/// Rounded towards zero; the lowest int64 for NaN and for what is out of range.
+/// `value` rounded towards zero; the lowest int64 for NaN and for numbers out of range.
 constexpr int64_t to_int64(double value) {
   return value >= -0x1p63 && value < 0x1p63 ? static_cast<int64_t>(value)
                                             : std::numeric_limits<int64_t>::min();

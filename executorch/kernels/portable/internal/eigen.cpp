@@ -8,12 +8,13 @@ namespace torch::executor::native::internal {
 namespace {
 
 constexpr double kEpsilon = std::numeric_limits<double>::epsilon();
-// More than any matrix of numbers needs; one with NaNs would go on for ever.
+// More steps than any matrix of finite numbers needs. A matrix with NaNs would never converge.
 constexpr int kMaxSteps = 60;
-// Below it few rotations cost less than finding a basis that spares them.
+// Matrices smaller than this need so few rotations that finding a basis that saves rotations costs
+// more.
 constexpr int64_t kMinPrepared = 24;
 
-/// In four chains, which do not wait for one another.
+/// The dot product, in four independent sums, which do not wait for one another.
 double dot(const double* a, const double* b, int64_t n) {
   double sums[4] = {};
   int64_t i = 0;

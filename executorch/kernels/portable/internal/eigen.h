@@ -8,15 +8,15 @@
 
 namespace torch::executor::native::internal {
 
-/// Of the symmetric a[n,n], which is overwritten: eigenvalues, in no order, and, unless `vectors`
-/// has no data, eigenvectors of length 1 as its n rows.
+/// Computes the eigenvalues of the symmetric matrix a[n,n], in no particular order, and, unless
+/// `vectors` has no data, the eigenvectors, of length 1, as the rows of `vectors`. Overwrites a.
 ///   space  room for 2 * n numbers
 /// Cost: 2 n^3 for the values alone, some 10 n^3 with vectors.
 void find_eigenvalues(const Matrix& a, double* values, const Matrix& vectors, double* space);
 
-/// Rotates the n rows of u[n,m], n <= m, until they are orthogonal: their lengths are then the
-/// singular values of what u was, but for rounding of the largest. Rows of v, which has n unless it
-/// has no data, follow them.
+/// Rotates the n rows of u[n,m], n <= m, until they are orthogonal. Their lengths are then the
+/// singular values of the original u, up to rounding errors relative to the largest one. Unless v
+/// has no data, its n rows are rotated likewise.
 ///   gram, basis  room for [n,n] each;  space  room for 3 * n numbers
 /// Large matrices are first multiplied by the eigenvectors of u u^T, so that few rotations are
 /// left. Cost: some 15 n^3 + 3 m n^2.

@@ -110,8 +110,8 @@ bool prepare(KernelRuntimeContext& ctx, const Rules& rules, Tensor& out,
 
 namespace {
 
-/// How an operand's elements come to the inner loop: one value, where they lie (dense, or a row of
-/// the innermost dim), dense but converted, or brought together in a buffer.
+/// How the inner loop gets an operand's elements: as a single value; where they lie (Dense, or a
+/// Row of the innermost dim); converted from a dense array; or gathered in a buffer.
 enum class Read { Constant, Dense, Row, Convert, Gather };
 
 /// A pass in the compute type C.
@@ -174,7 +174,7 @@ class Runner {
     return Read::Gather;
   }
 
-  /// Elements between the cache line's boundary before position `pos` of the result, and it.
+  /// The number of elements from the last cache line boundary to position `pos` of the result.
   int64_t past_line(int64_t pos) const {
     const auto at =
         reinterpret_cast<uintptr_t>(pass_.out) + static_cast<uintptr_t>(pos * out_size_);
@@ -223,7 +223,7 @@ class Runner {
     put(buffer, pos, n);
   }
 
-  /// Results that are not computed where they belong.
+  /// Stores results that were computed in a buffer rather than in place.
   template <class R>
   void put(const R* results, int64_t pos, int64_t n) const {
     if (!out_dense_) return scatter(loop_, 0, pass_.out, pass_.out_type, pos, n, results);

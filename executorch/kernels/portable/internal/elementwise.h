@@ -1,14 +1,14 @@
-/// Operators that compute each element of their result from the elements of one to three operands
-/// at the same place: promotion, broadcasting, any dim order, any mix of element types.
+/// Elementwise operators of one to three operands, with type promotion, broadcasting, any dim order
+/// and any mix of element types.
 ///
-/// The caller gives one function, generic in the type computed in:
+/// The caller passes a function that is generic in the compute type:
 ///
 ///   return elementwise(ctx, {.op = "mul.out"}, out, [](auto a, auto b) { return a * b; },
 ///                      self, other);
 ///
 /// It is compiled into one loop per compute type (dtype.h) over contiguous arrays, which threads
-/// share. Operands that are stored otherwise (another type, broadcast, strided) are brought into
-/// that form in chunks that stay in the first-level cache; those that are not are used where they
+/// share. Operands that are broadcast, strided or of another type are first copied to contiguous
+/// arrays of that type, in chunks that stay in the L1 cache. Other operands are used where they
 /// lie.
 #pragma once
 
@@ -30,7 +30,7 @@ struct Operand {
   Operand(const Scalar& s) : number(&s) {}
 };
 
-/// How an operator treats types.
+/// The rules by which an operator treats types.
 struct Rules {
   const char* op;
   /// Integers and Bool are computed in Float and give Float (sin, div, sigmoid ...).
@@ -46,18 +46,19 @@ struct Rules {
   /// The out tensor must have the result's type. Otherwise results convert to any type that can
   /// hold them.
   bool exact_out = false;
-  /// An element takes so many nanoseconds, where that is far more than to read it; eight times as
-  /// many in double, which has no vectors.
+  /// The nanoseconds that an element takes, if that is far more than the time to read it. In
+  /// double, which is computed without vectors, it takes eight times as many.
   int64_t steps = 0;
 };
-/// Of functions that are sums and iterations in scalar code, such as erfinv and lgamma.
+/// Rules::steps of functions that scalar code computes by sums and iterations, such as erfinv and
+/// lgamma.
 constexpr int64_t kSpecialSteps = 64;
 
 constexpr int kMaxInputs = kMaxOperands - 1;
 constexpr int64_t kGrain = 16384;  // elements: some microseconds, what waking a thread costs
 constexpr int64_t kMinRow = 64;    // shorter rows are gathered many at a time
 
-/// An operation made concrete: what to loop over, and how every operand is read.
+/// An operation prepared for its operands: the loops, and how each operand is read.
 struct Pass {
   Loop loop;  // operand 0 is the output, 1... the inputs
   ScalarType common = ScalarType::Undefined;
@@ -68,7 +69,7 @@ struct Pass {
   int n_inputs = 0;
   const void* in[kMaxInputs] = {};
   ScalarType in_type[kMaxInputs] = {};
-  bool in_wraps[kMaxInputs] = {};  // is to be seen as if stored in the common type first
+  bool in_wraps[kMaxInputs] = {};  // whether the operand is converted to the common type first
   union {
     int64_t i;
     float f;
@@ -79,17 +80,18 @@ struct Pass {
 /// in[k]: n values of the compute type; out: n values of the compute type (or of bool).
 using InnerLoop = void (*)(const void* const* in, void* out, int64_t n, const void* function);
 
-/// Promotes, checks, broadcasts, resizes `out` and fills `pass`; false if the context failed.
+/// Promotes, checks and broadcasts the operands, resizes `out` and fills `pass`. Returns false if
+/// the context failed.
 [[nodiscard]] bool prepare(KernelRuntimeContext& ctx, const Rules& rules, Tensor& out,
                            std::initializer_list<Operand> inputs, Pass& pass);
 /// `inner_loop` may be called by several threads at a time.
 void run(const Pass& pass, InnerLoop inner_loop, const void* function);
-/// The same by a function of the engine's, where the compute type is float. Operands that have the
-/// result's type, dense or in rows, are read where they lie.
+/// The same with a function of the engine, if the compute type is float. Operands of the result's
+/// type whose elements, or rows, are contiguous are read where they lie.
 void run_by_engine(const Pass& pass, EngineLoop loop, const void* function);
-/// The same in bool, where all operands and the result are.
+/// The same in bool, if all operands and the result are Bool.
 void run_in_bool(const Pass& pass, InnerLoop inner_loop, const void* function);
-/// The same in int32_t, where the operands' common type and the result's are Int.
+/// The same in int32_t, if the operands' common type and the result's type are Int.
 void run_in_int32(const Pass& pass, InnerLoop inner_loop, const void* function);
 
 template <class C, class F, size_t... k>
@@ -103,7 +105,7 @@ template <class C, class F, size_t... k>
   for (int64_t i = 0; i < n; ++i) y[i] = f(x[k][i]...);
 }
 
-// Flattened: what is called in the loop must become part of it to be vectorised with it.
+// Flattened, because functions called in the loop must be inlined for it to be vectorised.
 template <class C, class F, size_t n_inputs>
 [[gnu::flatten]] void plain_loop(const void* const* in, void* out, int64_t n,
                                  const void* function) {

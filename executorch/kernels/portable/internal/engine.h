@@ -1,4 +1,4 @@
-/// How tensors are handed to the compute engine (executorch/cpu).
+/// Passing tensors to the compute engine (executorch/cpu).
 #pragma once
 
 #include <executorch/cpu/nn/elementwise.h>
@@ -12,7 +12,8 @@
 
 namespace torch::executor::native::internal {
 
-/// The engine's name of a floating type it stores; none for Double and others.
+/// The engine's type for elements of type t; none if the engine does not store them, such as
+/// Double.
 constexpr std::optional<executorch::cpu::Type> engine_type(ScalarType t) {
   switch (t) {
     case ScalarType::Float:
@@ -26,12 +27,12 @@ constexpr std::optional<executorch::cpu::Type> engine_type(ScalarType t) {
   }
 }
 
-/// A function of the engine's over runs of elements: of one operand or two, each an array of `type`
-/// or a number.
+/// A function of the engine over runs of elements, with one or two operands, each of which is an
+/// array of `type` or a number.
 using EngineLoop = void (*)(const void* function, executorch::cpu::Type type,
                             const executorch::cpu::Operand* in, void* out, int64_t n);
 
-/// `activation` points to one.
+/// The EngineLoop that applies *activation, a cpu::Activation.
 inline void activation_loop(const void* activation, executorch::cpu::Type type,
                             const executorch::cpu::Operand* in, void* out, int64_t n) {
   executorch::cpu::apply(*static_cast<const executorch::cpu::Activation*>(activation), type,
@@ -55,7 +56,7 @@ void arithmetic_loop(const void*, executorch::cpu::Type type, const executorch::
 class EngineScratch {
  public:
   explicit EngineScratch(KernelRuntimeContext& ctx) : ctx_(ctx), scratch_(&allocate, this) {}
-  /// Tells the context what the engine's calls cost.
+  /// Reports the work of the engine's calls to the context.
   ~EngineScratch() {
     constexpr int64_t kProductsPerStep = 64;
     ctx_.add_steps(steps_of(scratch_.products() / kProductsPerStep));
@@ -75,12 +76,13 @@ class EngineScratch {
   }
 
   KernelRuntimeContext& ctx_;
-  /// For a context of the user's that has no memory to give.
+  /// Used if the context, which may be a user's, has no temporary memory.
   executorch::cpu::HeapScratch heap_;
   executorch::cpu::Scratch scratch_;
 };
 
-/// False if the engine was refused memory: logs that and fails the kernel.
+/// Returns `granted`. If it is false, that is, if the engine was refused memory, logs that and
+/// fails the kernel.
 inline bool require_scratch(KernelRuntimeContext& ctx, const char* op, bool granted) {
   ET_REQUIRE(ctx, granted, MemoryAllocationFailed, false, "%s: no scratch memory for these sizes",
              op);

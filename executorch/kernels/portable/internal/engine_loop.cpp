@@ -50,10 +50,11 @@ class EngineRunner {
   }
 
  private:
-  /// One value for all, a value for each element, a row that comes again, a value for each row.
+  /// How an operand is read: one value for all elements, a value for each element, a row that is
+  /// repeated, or a value for each row.
   enum class Read : uint8_t { Constant, Dense, Row, One };
 
-  /// False: it cannot be read where it lies.
+  /// Prepares operand k. Returns false if it cannot be read where it lies.
   bool set_operand(int k) {
     auto& operand = operands_[k];
     if (loop_.is_constant(k + 1)) {

@@ -56,7 +56,7 @@ bool subtract_product(const Block& c, const Block& a, const Block& b, cpu::Scrat
   return multiply(-1, a, b, true, c, scratch);
 }
 
-/// Where a block of n is divided: at a multiple of kNarrow.
+/// The place at which a block of n rows or columns is divided: a multiple of kNarrow.
 int64_t half(int64_t n) {
   return std::max(kNarrow, n / 2 / kNarrow * kNarrow);
 }

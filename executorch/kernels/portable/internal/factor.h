@@ -1,9 +1,9 @@
 /// Factorizations of small and large matrices in double, and systems solved with them.
 ///
 /// Golub and Van Loan, Matrix Computations, 4th edition: 3.2 (LU), 4.2 (Cholesky), 5.1 and 5.2
-/// (reflections, several of them as one product). Blocks are divided until they are narrow; what
-/// they have in common with the rest are the engine's products. What takes `scratch` returns false
-/// if that memory was refused, and leaves its results unfinished then.
+/// (reflections, several of them as one product). Matrices are divided recursively until blocks are
+/// narrow; updates of one block by another are matrix products of the engine. Functions that take
+/// `scratch` return false, with unfinished results, if that memory is refused.
 #pragma once
 
 #include <executorch/cpu/scratch.h>
@@ -19,8 +19,8 @@ struct Matrix {
   double* operator[](int64_t row) const { return data + row * columns; }
 };
 
-/// a = P L U in place; pivots[i] is the row swapped with row i, from 1. `info` becomes 1 + the place
-/// of the first pivot that is zero, or 0.
+/// a = P L U in place; pivots[i] is the row swapped with row i, from 1. `info` becomes 1 + the
+/// place of the first pivot that is zero, or 0.
 [[nodiscard]] bool factor_lu(const Matrix& a, double* pivots, int64_t& info,
                              executorch::cpu::Scratch& scratch);
 
@@ -41,12 +41,13 @@ struct Matrix {
 /// first: begun with ones on its diagonal it becomes Q.
 [[nodiscard]] bool factor_qr(const Matrix& a, const Matrix& q, executorch::cpu::Scratch& scratch);
 
-/// Columns from `known` on become orthogonal to those before and of length 1, which those are.
-/// `copy` has room for u.rows * known numbers. Cost: 4 * u.rows * u.columns * known.
+/// Makes the columns of u from `known` on orthogonal, of length 1, and orthogonal to the columns
+/// before, which are so already. `copy` has room for u.rows * known numbers. Cost: 4 * u.rows *
+/// u.columns * known.
 [[nodiscard]] bool complete_basis(const Matrix& u, int64_t known, double* copy,
                                   executorch::cpu::Scratch& scratch);
 
-/// Ones on the diagonal, zeros elsewhere.
+/// Sets m to the identity: ones on the diagonal, zeros elsewhere.
 void set_identity(const Matrix& m);
 
 }  // namespace torch::executor::native::internal

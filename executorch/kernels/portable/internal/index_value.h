@@ -30,8 +30,8 @@ class IndexValues {
   return true;
 }
 
-/// Fails the kernel if the memory of `out`, at its largest, and that of `index` share a byte: a
-/// file may plan them so, and indices that were checked would be others when they are used.
+/// Fails the kernel if the memory of `out`, at its largest size, and that of `index` overlap. A
+/// file may plan them so, and indices could then change between their check and their use.
 [[nodiscard]] inline bool require_apart(KernelRuntimeContext& ctx, const char* op,
                                         const Tensor& index, const Tensor& out) {
   const auto begin = reinterpret_cast<uintptr_t>(index.const_data_ptr());
@@ -46,14 +46,15 @@ class IndexValues {
   return true;
 }
 
-/// Dtype and place of an index tensor that is read while `out` is written.
+/// Checks the dtype of an index tensor that is read while `out` is written, and that both do not
+/// overlap.
 [[nodiscard]] inline bool require_index(KernelRuntimeContext& ctx, const char* op,
                                         const Tensor& index, const Tensor& out) {
   return require_index_dtype(ctx, op, index) && require_apart(ctx, op, index, out);
 }
 
 /// Fails the kernel for `value`, found at `position` (row-major) of the index tensor, that is
-/// outside [lowest, extent). Out of line of the loops that test.
+/// outside [lowest, extent). Kept apart from the loops that do the test.
 inline void fail_index(KernelRuntimeContext& ctx, const char* op, int64_t value, int64_t position,
                        int64_t lowest, int64_t extent, int64_t dim) {
   ET_LOG(Error,

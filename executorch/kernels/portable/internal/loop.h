@@ -1,6 +1,6 @@
 /// A loop nest over up to four operands at once, each with its own strides (0 where it is
-/// broadcast): how kernels that compute turn shapes, strides and dim orders into memory offsets
-/// (those that only move elements use strided_copy.h).
+/// broadcast). Kernels that compute use it to turn shapes, strides and dim orders into memory
+/// offsets. Kernels that only move elements use strided_copy.h.
 ///
 ///   Loop loop(out.sizes());          // dims in logical order
 ///   loop.add(out).add(in);           // operands 0 and 1; `in` is broadcast to the loop's shape
@@ -48,11 +48,11 @@ struct Loop {
   void count();
 };
 
-/// dst[i] = element pos+i of operand `k`, whose first element is at `data`.
+/// Loads dst[i] = element pos+i of operand `k`, whose first element is at `data`.
 template <class C>
 void gather(const Loop& loop, int k, const void* data, ScalarType type, int64_t pos, int64_t n,
             C* dst);
-/// Element pos+i of operand `k` = src[i].
+/// Stores src[i] to element pos+i of operand `k`.
 template <class C>
 void scatter(const Loop& loop, int k, void* data, ScalarType type, int64_t pos, int64_t n,
              const C* src);

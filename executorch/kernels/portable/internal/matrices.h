@@ -9,8 +9,8 @@
 
 namespace torch::executor::native::internal {
 
-/// Temporary matrices of one call, and the memory of factorizations; `ok` is false once memory ran
-/// out, or a size that no memory has was asked for.
+/// The temporary matrices of one call, and the scratch memory of factorizations. `ok` becomes false
+/// when memory runs out or an impossible size is asked for.
 struct Workspace {
   KernelRuntimeContext& ctx;
   const char* op;
@@ -18,12 +18,12 @@ struct Workspace {
   EngineScratch scratch{ctx};
 
   Matrix matrix(int64_t rows, int64_t columns);
-  /// What a factorization returned: false, and reported, if it was refused memory.
+  /// Takes the result of a factorization. If that was refused memory, reports it and returns false.
   bool require(bool granted) { return ok = require_scratch(ctx, op, granted); }
 };
 
-/// Whether there is nothing to compute. Extents beside one of zero may be of any size: what loops
-/// over them asks first.
+/// Whether there is nothing to compute, because an extent is 0. The other extents may then be of
+/// any size, so call this before looping over them.
 inline bool are_empty(std::initializer_list<const Tensor*> outs) {
   for (const Tensor* out : outs) {
     if (out->numel() > 0) return false;
@@ -31,8 +31,8 @@ inline bool are_empty(std::initializer_list<const Tensor*> outs) {
   return true;
 }
 
-/// The matrices (or, of fewer `inner` dims, vectors and numbers) that the last dims of a tensor
-/// are.
+/// A tensor as a batch of items: matrices in its last two dims, or with fewer `inner` dims vectors
+/// or numbers.
 struct Batch {
   const Tensor& t;
   int64_t inner;
@@ -43,25 +43,27 @@ struct Batch {
   /// Of a tensor with elements, or with as many items as something with elements.
   int64_t count() const;
   int64_t stride(int64_t d) const { return t.strides()[static_cast<size_t>(d)]; }
-  /// Of item `i` of the batches of `whole`, to which those of this broadcast.
+  /// The offset of item `i`, counted in the batches of `whole`, to which the batches of this
+  /// broadcast.
   int64_t offset(int64_t i, const Batch& whole) const;
   void read(int64_t i, const Batch& whole, const Matrix& m) const;
   void write(int64_t i, const Matrix& m) const;
   void write_number(int64_t i, double value) const { write(i, {&value, 1, 1}); }
 };
 
-/// Whether t holds floating (and, if so asked, square) matrices; else reports that.
+/// Whether t holds floating matrices, and square ones if `square`. If not, fails the context.
 bool require_matrices(KernelRuntimeContext& ctx, const char* op, const Tensor& t, bool square);
 
-/// The outer dims of both, broadcast, into `shape`, which is empty; else reports them.
+/// Broadcasts the outer dims of both and appends them to `shape`, which must be empty. Fails the
+/// context and returns false if they do not broadcast.
 bool broadcast_batches(KernelRuntimeContext& ctx, const char* op, const Batch& a, const Batch& b,
                        Shape& shape);
 
-/// `out` in the shape of the batches of `t` with these last dims.
+/// Resizes `out` to the batch dims of `t` followed by the given last dims.
 bool shape_like(KernelRuntimeContext& ctx, const char* op, const Tensor& t,
                 std::initializer_list<int64_t> inner, Tensor& out);
 
-/// Of a square matrix, in place.
+/// Transposes a square matrix in place.
 void transpose(const Matrix& a);
 
 }  // namespace torch::executor::native::internal

@@ -63,7 +63,7 @@ struct Moments {
 
   void fold(const C* x, int64_t count, int64_t) {
     const C run_mean = sum_run(x, count, [](C v) { return v; }) / static_cast<C>(count);
-    // Deviations from a rounded mean; the second sum takes back what the rounding added.
+    // The mean is rounded. The sum of deviations from it, `bias`, corrects the sum of squares.
     const double bias = sum_run(x, count, [run_mean](C v) { return v - run_mean; });
     const double about =
         sum_run(x, count, [run_mean](C v) { return (v - run_mean) * (v - run_mean); });

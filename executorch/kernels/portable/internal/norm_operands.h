@@ -1,4 +1,4 @@
-/// Operands of normalisations, of any type and layout, as runs of the type C that is computed in.
+/// Reads operands of normalisations, of any type and layout, as runs of the compute type C.
 #pragma once
 
 #include <executorch/kernels/portable/internal/loop.h>
@@ -8,7 +8,8 @@
 
 namespace torch::executor::native::internal {
 
-/// A contiguous vector of any type, read in runs of C; all equal to `otherwise` when absent.
+/// A contiguous vector of any type, read in runs of C. If it is absent, all elements are
+/// `otherwise`.
 template <class C>
 class Vector {
  public:

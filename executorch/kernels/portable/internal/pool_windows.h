@@ -1,6 +1,6 @@
 /// Windows of pooling over the last one, two or three dims of [(n,) c, ...], and pooling by the
-/// engine. Fewer than three spatial dims are three with leading ones, so that there is one loop.
-/// Any dim order.
+/// engine. Fewer than three spatial dims are padded to three with leading dims of 1, so that one
+/// loop serves all. Any dim order.
 #pragma once
 
 #include <executorch/cpu/nn/pool.h>
@@ -33,7 +33,7 @@ struct Pooling {
   int64_t n_batch = 1, n_channels = 1;
   int64_t in_batch = 0, in_channel = 0, out_batch = 0, out_channel = 0;
 
-  // f(input offset of the plane, output offset of the plane), on several threads
+  // Calls f(input offset, output offset) for each plane, on several threads.
   template <class F>
   void for_each_plane(F&& f) const {
     executorch::cpu::parallel_for(n_batch * n_channels, 1, [&](int64_t i, int64_t end) {
@@ -43,7 +43,7 @@ struct Pooling {
       }
     });
   }
-  // f(output position along the three axes, its offset in the plane)
+  // Calls f(output position along the three axes, its offset in the plane).
   template <class F>
   void for_each_output(F&& f) const {
     int64_t o[kSpatial];
@@ -72,7 +72,7 @@ bool is_dense(const Pooling& p, bool last, bool of_out);
 /// The part of a window that lies inside the plane: `count` positions, less than one if none do.
 void clip(int64_t o, const Axis& a, int64_t& begin, int64_t& count);
 
-/// Positions in the part of a window that lies inside the plane, at most.
+/// The most positions of a window that can lie inside the plane.
 inline int64_t most_inside(const Axis& a) {
   return std::min(a.size, a.in);
 }
@@ -88,9 +88,9 @@ bool require_affordable_windows(KernelRuntimeContext& ctx, const Pooling& p, con
 
 constexpr int64_t kEngineLanes = 8;  // positions that the engine's loops take at once, at least
 
-/// Pools by the engine, where it can and gets scratch memory; window(o, axis, begin, count) and
-/// divisor(axis number, axis, o, count) are per axis; `regular` windows lie the axis's stride
-/// apart. `indices` (max only) is bound to `q`; null where nobody wants them.
+/// Pools by the engine. Returns false if the engine cannot or gets no scratch memory. Calls
+/// window(o, axis, begin, count) and divisor(axis number, axis, o, count) for each axis. `regular`
+/// windows are the axis's stride apart. `indices` (max only) is bound to `q`; null if not wanted.
 template <class Window, class Divisor>
 bool pool_by_engine(KernelRuntimeContext& ctx, const Pooling& p, const Tensor& self, Tensor& out,
                     bool max, const Pooling* q, int64_t* indices, bool regular,

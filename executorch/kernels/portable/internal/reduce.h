@@ -33,15 +33,15 @@ struct Reduction {
                            std::initializer_list<Tensor*> outs, Reduction& reduction,
                            bool allow_complex = false);
 
-/// out = r reduced by the engine, where it can and gets scratch memory: F32, F16, BF16 that stay,
-/// in a plain layout.
+/// Reduces r to `out` by the engine, for F32, F16 and BF16 in a plain layout, with a result of the
+/// same type. Returns false if the engine cannot or gets no scratch memory.
 [[nodiscard]] bool reduce_by_engine(KernelRuntimeContext& ctx, const Reduction& r,
                                     const Tensor& out, executorch::cpu::Reduce::Op op,
                                     double divisor);
 
 constexpr int64_t kReduceGrain = 16384;  // elements of the input
 constexpr int64_t kReduceChunk = 1024;   // elements handed to a fold at once
-constexpr int64_t kColumns = 256;        // states kept at once where the input is walked across
+constexpr int64_t kColumns = 256;        // states kept at once if kept dims are innermost
 constexpr int64_t kColumnRows = 16;
 
 /// Whether each output's elements are one run of a type that the engine stores.

@@ -16,16 +16,16 @@ struct ImageView {
   T* data;
   int64_t strides[4];
 
-  /// Rows are one piece: all channels of one position after the other.
+  /// Whether rows are contiguous, with the channels of each position together.
   bool is_dense(int64_t channels) const { return strides[1] == 1 && strides[3] == channels; }
   T* at(int64_t n, int64_t c, int64_t y, int64_t x) const {
     return data + n * strides[0] + c * strides[1] + y * strides[2] + x * strides[3];
   }
 };
 
-/// Position o of the output is the sum of weights[o * most + i] times position first[o] + i of the
-/// input, i < count[o]. Weights are not negative. Integer ones have `bits` fraction bits: the most
-/// that 16 bits hold.
+/// Resampling along one axis: position o of the output is the sum over i < count[o] of
+/// weights[o * most + i] times position first[o] + i of the input. Weights are not negative.
+/// Integer weights have `bits` fraction bits, as many as fit 16 bits.
 template <class W>
 struct AxisWeights {
   int64_t out = 0, most = 0;
@@ -33,7 +33,8 @@ struct AxisWeights {
   W* weights = nullptr;
   int bits = 0;
 
-  /// Those of filter.at(o), o < n: first, n, and weight(i). False if memory is refused.
+  /// Sets the weights to those of filter.at(o), o < n: its first, n, and weight(i). Returns false
+  /// if memory is refused.
   template <class Filter>
   [[nodiscard]] bool make(executorch::cpu::Scratch& scratch, const Filter& filter, int64_t n) {
     using executorch::cpu::Size;
@@ -130,7 +131,7 @@ template <class To, class W>
   for (int64_t j = 0; j < n; ++j) to[j * step] = axis.template finish<To>(sums[j]);
 }
 
-/// Rows are resampled as wholes, `width` positions of each.
+/// Resamples along height: whole rows of `width` positions are added up.
 template <class From, class To, class W>
 void resample_height(const ImageView<From>& from, const ImageView<To>& to, int64_t images,
                      int64_t channels, int64_t width, const AxisWeights<W>& axis) {

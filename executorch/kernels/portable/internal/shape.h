@@ -1,5 +1,6 @@
 /// Shapes: text for messages, resizing outputs, normalising dims, broadcasting.
-/// The functions that take a context fail it with a message that starts with `op` and say false.
+/// On an error, functions that take a context fail it with a message that starts with `op`, and
+/// return false.
 #pragma once
 
 #include <executorch/kernels/portable/internal/check.h>
@@ -21,9 +22,9 @@ using executorch::runtime::kTensorDimensionLimit;
 
 constexpr int64_t kMaxDims = static_cast<int64_t>(kTensorDimensionLimit);
 
-/// Extents of a tensor that is yet to be. Any number may be given; one that cannot be an extent (it
-/// left the range of int64 on its way, or is outside [0, 2^31)), or a dim too many, makes the shape
-/// invalid. resize_out() refuses an invalid shape; what is read from one is the shape of no
+/// The extents of a tensor that is to be made. Any number may be passed. A number that cannot be an
+/// extent (an invalid Size, or one outside [0, 2^31)), or too many dims, makes the shape invalid.
+/// resize_out() refuses an invalid shape. Reading an invalid shape gives that of a tensor without
 /// elements.
 ///
 ///   Shape shape{n, Size(input.size(2)) + 2 * Size(padding) - kernel + 1};
@@ -102,14 +103,16 @@ class ShapeText {
   char text_[128];
 };
 
-/// Gives `out` these extents, within the bounds it was planned for.
+/// Resizes `out` to these extents. Fails the context if they exceed the bounds that it was planned
+/// for.
 [[nodiscard]] bool resize_out(KernelRuntimeContext& ctx, const char* op, Tensor& out,
                               ArrayRef<SizesType> sizes);
 /// The same; an invalid shape is an error.
 [[nodiscard]] bool resize_out(KernelRuntimeContext& ctx, const char* op, Tensor& out,
                               const Shape& shape);
 
-/// dim in [-rank, rank) to [0, rank), in place; a 0-d tensor has the dim 0.
+/// Maps dim from [-rank, rank) to [0, rank), in place. A 0-d tensor counts as one with a single
+/// dim.
 [[nodiscard]] bool normalize_dim(KernelRuntimeContext& ctx, const char* op, int64_t& dim,
                                  int64_t rank);
 

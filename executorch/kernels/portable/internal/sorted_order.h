@@ -1,4 +1,4 @@
-/// The order of many numbers, without memory but for the order itself.
+/// Sorting of many numbers that needs no memory besides that of the resulting order.
 #pragma once
 
 #include <executorch/kernels/portable/internal/dtype.h>
@@ -14,7 +14,8 @@ namespace torch::executor::native::internal {
 /// Sorts words: radix by radix in place, from the highest byte in which they differ.
 void radix_sort(uint64_t* words, int64_t n);
 
-/// A number that grows with x. Zeros are equal, and so are NaNs, which are above all others.
+/// A sort key: an unsigned number that increases with x. Both zeros have the same key, and all NaNs
+/// have the highest one.
 template <class T>
 uint64_t order_key(T x) {
   constexpr uint64_t kSign = uint64_t{1} << 63;
@@ -31,8 +32,8 @@ uint64_t order_key(T x) {
   }
 }
 
-/// Sorts the n distinct positions in `order`, each below 2^32, by key(position), a uint64_t; those
-/// of one key by their numbers.
+/// Sorts the n distinct positions in `order`, each below 2^32, by key(position), a uint64_t.
+/// Positions with equal keys are sorted by their numbers.
 template <class Key>
 void sort_by_key(const Key& key, int64_t n, int64_t* order) {
   uint64_t least = std::numeric_limits<uint64_t>::max(), most = 0;

@@ -7,7 +7,7 @@
 
 namespace torch::executor::native::internal {
 
-/// Spatial dims of the loops; operators with fewer are run with leading dims of extent one.
+/// The number of spatial dims of the loops. Operators with fewer get leading dims of extent 1.
 constexpr int kSpatial = 3;
 
 /// Reads one value for all `n_spatial` dims, or one for each; an empty list gives `otherwise`,

@@ -25,7 +25,7 @@ bool is_row_major(const Layout& layout) {
   return true;
 }
 
-// Position in a layout that advances in row-major order.
+// A position in a layout, which advances in row-major order.
 struct Cursor {
   const Layout& layout;
   int64_t position[kTensorDimensionLimit] = {};

@@ -1,5 +1,5 @@
-/// Copies between strided layouts: what every operator is made of that moves elements without
-/// computing on them (permute, slice, cat, expand, pad, changes of dtype and dim order).
+/// Copies between strided layouts, for all operators that move elements without computing on them
+/// (permute, slice, cat, expand, pad, changes of dtype and dim order).
 #pragma once
 
 #include <executorch/cpu/nn/copy.h>
@@ -11,7 +11,7 @@
 
 namespace torch::executor::native::internal {
 
-/// Where the elements of an n-dimensional array lie: element (i0, i1, ...) is `offset` plus the sum
+/// The layout of an n-dimensional array: element (i0, i1, ...) lies `offset` plus the sum
 /// of i_d * strides[d] elements from the start of the data. Strides may be zero or negative. An
 /// operator that is a view edits the layout of its input and hands it to `copy_view`.
 struct Layout {
@@ -20,7 +20,8 @@ struct Layout {
   int64_t offset = 0;
 
   Layout() = default;
-  /// Without elements the strides are 0: extents may then be such that offsets overflow.
+  /// If t has no elements, all strides are 0, because its extents may be so large that offsets
+  /// overflow.
   explicit Layout(const Tensor& t);
   void push(int64_t size, int64_t stride) {
     if (shape.ndim() < kMaxDims) strides[shape.ndim()] = stride;
@@ -34,7 +35,7 @@ struct Layout {
 bool copy_view(KernelRuntimeContext& ctx, const char* op, const Tensor& self, const Layout& view,
                Tensor& out);
 
-/// Narrows `view` to `index` along `dim`, which goes; both may count from the end.
+/// Narrows `view` to `index` along `dim` and removes the dim. Both may count from the end.
 [[nodiscard]] bool select_in(KernelRuntimeContext& ctx, const char* op, int64_t dim, int64_t index,
                              Layout& view);
 

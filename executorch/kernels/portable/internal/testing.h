@@ -17,8 +17,8 @@ using executorch::runtime::Error;
 using executorch::runtime::internal::PlatformMemoryAllocator;
 using executorch::runtime::testing::TensorFactory;
 
-/// f() takes no more of this thread's time, which other processes do not lengthen; ten times as much
-/// under sanitizers. A mistake would make it last for minutes.
+/// Expects that f() takes at most `seconds` of this thread's CPU time, which other processes do not
+/// lengthen; ten times as much under sanitizers. A mistake would make it last for minutes.
 template <class F>
 void expect_within(double seconds, const F& f, const char* what = "") {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -38,7 +38,7 @@ void expect_within(double seconds, const F& f, const char* what = "") {
 class KernelTest : public ::testing::Test {
  protected:
   void SetUp() override { executorch::runtime::runtime_init(); }
-  /// The last call refused its arguments; the context is as new.
+  /// Expects that the last call refused its arguments, and resets the context.
   void expect_failure(const char* what = "") {
     EXPECT_EQ(ctx.failure_state(), Error::InvalidArgument) << what;
     ctx = KernelRuntimeContext();

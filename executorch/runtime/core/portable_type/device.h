@@ -7,7 +7,7 @@ namespace executorch {
 namespace runtime {
 namespace etensor {
 
-/// Where a tensor's bytes lie.
+/// The type of device on which a tensor's bytes lie.
 enum class DeviceType : int8_t {
   CPU = 0,
   CUDA = 1,
@@ -15,7 +15,7 @@ enum class DeviceType : int8_t {
 
 constexpr size_t kNumDeviceTypes = 2;
 
-/// Which of the devices of one type; -1 means the present one.
+/// The number of a device among those of its type; -1 means the current one.
 using DeviceIndex = int8_t;
 
 struct Device final {

@@ -11,7 +11,7 @@ namespace executorch {
 namespace runtime {
 namespace etensor {
 
-/// A number of which it is known whether it is an integer, a floating point number or a boolean.
+/// A number together with its kind: integer, floating point or boolean.
 class Scalar {
  public:
   /// Integer 0.

@@ -26,8 +26,9 @@ class TensorResizerFriend;
 
 namespace etensor {
 
-/// What a tensor is: element type, sizes, order and strides of dimensions (in elements), and its
-/// bytes. Owns nothing: the arrays and the bytes must outlive it. Used through Tensor.
+/// The description of a tensor: element type, sizes, dim order and strides (in elements), and the
+/// address of its bytes. Owns nothing: the arrays and the bytes must outlive it. Used through
+/// Tensor.
 class TensorImpl {
  public:
   using SizesType = int32_t;
@@ -73,7 +74,7 @@ class TensorImpl {
     return static_cast<T*>(data_);
   }
   void* mutable_data() const { return data_; }
-  /// The caller vouches for room for the largest shape, and for being allowed to write there.
+  /// Sets the data pointer. The memory must have room for the largest shape and must be writable.
   void set_data(void* ptr) { borrow_data(ptr, SIZE_MAX, false); }
 
   /// Points at memory that belongs to something else: a constant, a view's base, a caller's tensor.
@@ -83,9 +84,9 @@ class TensorImpl {
     capacity_ = capacity;
     read_only_ = read_only;
   }
-  /// Without memory, and without room for elements that it does not have, until it is given some.
+  /// Removes the data pointer. Until the tensor is given memory again, it has none and no capacity.
   void drop_data() { borrow_data(nullptr, 0, false); }
-  /// Elements that there is room for, whatever the present shape is.
+  /// The number of elements that there is room for, whatever the current shape.
   size_t capacity() const { return capacity_ < numel_bound_ ? capacity_ : numel_bound_; }
   bool is_read_only() const { return read_only_; }
 
@@ -103,9 +104,9 @@ class TensorImpl {
   void* data_;
   const ssize_t dim_;
   ssize_t numel_;
-  /// Element count of the shape it was made with, the largest it may take.
+  /// The element count of the initial shape, which is the largest that the tensor may have.
   const size_t numel_bound_;
-  /// Element count that borrowed memory has room for.
+  /// The element count that borrowed memory has room for.
   size_t capacity_ = SIZE_MAX;
   bool read_only_ = false;
   const ScalarType type_;
