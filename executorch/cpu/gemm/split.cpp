@@ -63,7 +63,7 @@ HWY_INLINE void SplitLine(VF even, VF odd, uint8_t* to) {
 
 template <class T>
 HWY_INLINE void SplitRowLine(VF first, VF second, uint8_t* to) {
-  if constexpr (kParts < T >> 1) return SplitLine<T>(first, second, to);
+  if constexpr (kParts<T> != 1) return SplitLine<T>(first, second, to);
   const hn::Rebind<uint16_t, Ints> half;
   auto* const line = reinterpret_cast<uint16_t*>(to);
   hn::Store(hn::DemoteTo(half, UpperHalves(first)), half, line);
@@ -278,7 +278,7 @@ HWY_INLINE void MultiplyColumn(const Operands& x, int64_t part) {
 }
 template <class T, int kTiles>
 HWY_INLINE void AddColumn(const Operands& x, PanelSplit& next) {
-  constexpr bool kBoth = kParts < T >> 1;
+  constexpr bool kBoth = kParts<T> != 1;
   if constexpr (kParts<T> == 3) {
     ET_LOAD_B(6, 0, 2);
     MultiplyColumn<kTiles, false>(x, 0);

@@ -232,7 +232,7 @@ class SplitBlocks : public Blocks<T> {
     const int64_t width = panel_width(t, j);
     const float* const sums = reinterpret_cast<const float*>(buffers.sums);
     place(t, j, buffers, rows);
-    if (kParts < T >> 1 && !split_.are_finite(sums, rows.height, width)) {
+    if (kParts<T> != 1 && !split_.are_finite(sums, rows.height, width)) {
       multiply_floats(t, j, buffers, rows);
     } else if (rows.tile.to != sums) {
       split_.store(rows.tile, sums, rows.height, width);

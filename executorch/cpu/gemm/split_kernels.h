@@ -8,6 +8,7 @@
 /// zero. Infinities and NaNs have no parts: a result that is not finite is computed by multiply-adds.
 #pragma once
 
+#include <executorch/cpu/gemm/division.h>
 #include <executorch/cpu/gemm/float_kernels.h>
 
 #include <cstdint>
@@ -44,7 +45,7 @@ struct PanelSplit {
   int64_t done = 0;       // lines of the blocks of one vector
   int64_t rate = 0;       // lines for each step of a product
 
-  int64_t blocks() const { return (k + kBlockDepth - 1) / kBlockDepth; }
+  int64_t blocks() const { return ceil_div(k, kBlockDepth); }
   int64_t lines() const { return blocks() * kBlockWidth; }
 };
 

@@ -18,7 +18,7 @@ from executorch.exir.torch_internals import set_parts
 def name_buffers_once(program: ExportedProgram) -> ExportedProgram:
     """`program` with one input for each buffer, the first of its names, as a new program; `program`
     itself if no buffer has two names. A write to one name is then seen under the others."""
-    groups = [names for names in _by_place(program).values() if len(names) > 1]
+    groups = [names for names in _by_place(ProgramView(program)).values() if len(names) > 1]
     if not groups:
         return program
     graph = copy.deepcopy(program.graph)
@@ -40,8 +40,8 @@ def name_buffers_once(program: ExportedProgram) -> ExportedProgram:
 def refuse_buffers_that_overlap(program: ExportedProgram) -> None:
     """ExportError that names two buffers of one memory, where neither is the other."""
     seen: dict[int, str] = {}
-    for nodes in _by_place(program).values():
-        view = ProgramView(program)
+    view = ProgramView(program)
+    for nodes in _by_place(view).values():
         spec = view.inputs[nodes[0]]
         other = seen.setdefault(view.tensor_of(spec).untyped_storage().data_ptr(), str(spec.target))
         if other != spec.target:
@@ -53,9 +53,8 @@ def refuse_buffers_that_overlap(program: ExportedProgram) -> None:
             )
 
 
-def _by_place(program: ExportedProgram) -> dict[Hashable, list[Node]]:
+def _by_place(view: ProgramView) -> dict[Hashable, list[Node]]:
     """Where a buffer's elements are -> its placeholders, in the graph's order."""
-    view = ProgramView(program)
     found: dict[Hashable, list[Node]] = {}
     for node, spec in view.inputs.items():
         tensor = view.tensor_of(spec) if spec.kind is InputKind.BUFFER else None

@@ -343,6 +343,17 @@ static int same_elements(const struct outputs* one, const struct outputs* other)
          memcmp(one->elements, other->elements, sizeof one->elements) == 0;
 }
 
+/* Several runs give these outputs again. */
+static void expect_repeated(executorch_method* method, const struct outputs* first, int runs) {
+  int i;
+  for (i = 0; i < runs; ++i) {
+    struct outputs now;
+    EXPECT(executorch_method_run(method) == EXECUTORCH_OK);
+    now = outputs_of(method);
+    EXPECT(same_elements(&now, first));
+  }
+}
+
 static void test_outputs(const char* path) {
   static const float x[] = {1, 2, 3, 4}, y[] = {5, 6, 7, 8}, z[] = {9, 9, 9, 9};
   static const int64_t four = 4;
@@ -368,11 +379,7 @@ static void test_outputs(const char* path) {
   now = outputs_of(method);
   EXPECT(now.values[0].sizes[0] == 2 && !same_elements(&now, &first));
   set_both(method, 4, x, y);
-  for (n = 0; n < 2; ++n) {
-    EXPECT(executorch_method_run(method) == EXECUTORCH_OK);
-    now = outputs_of(method);
-    EXPECT(same_elements(&now, &first));
-  }
+  expect_repeated(method, &first, 2);
   executorch_method_free(method);
   executorch_program_free(program);
 }
@@ -383,8 +390,7 @@ static void test_repeated(const char* path) {
   const size_t n_bytes = 4 * sizeof(float);
   executorch_program* program = NULL;
   executorch_method* method = NULL;
-  struct outputs first, now;
-  int i;
+  struct outputs first;
   EXPECT(executorch_program_load(path, &program) == EXECUTORCH_OK);
   EXPECT(executorch_method_load(program, "forward", &method) == EXECUTORCH_OK);
   EXPECT(executorch_method_set_tensor(method, 0, EXECUTORCH_FLOAT, 1, &four, x, n_bytes) == 0);
@@ -393,11 +399,7 @@ static void test_repeated(const char* path) {
   print(&first);
   EXPECT_REFUSED(executorch_method_set_tensor(method, 0, EXECUTORCH_FLOAT, 1, &five, x, sizeof x),
                  "input 0 has shape (5), expected (4)");
-  for (i = 0; i < 3; ++i) {
-    EXPECT(executorch_method_run(method) == EXECUTORCH_OK);
-    now = outputs_of(method);
-    EXPECT(same_elements(&now, &first));
-  }
+  expect_repeated(method, &first, 3);
   executorch_method_free(method);
   executorch_program_free(program);
 }

@@ -23,8 +23,8 @@ HttpConnection::HttpConnection(int socket, const HttpLimits& limits, const HttpT
   // Tokens go out one by one; waiting to fill packets would hold them back.
   const int on = 1;
   setsockopt(socket_, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-  // Finds out about clients that went, and that nothing is sent to yet: a machine that was turned
-  // off, or one of HTTP/1.0, which is_gone() cannot ask.
+  // TCP probes detect a disconnected client while no response is being sent: a machine that was
+  // switched off, or an HTTP/1.0 client, which is_gone() cannot probe with an interim response.
   const int seconds = 10, n_probes = 3;
   setsockopt(socket_, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
   setsockopt(socket_, IPPROTO_TCP, TCP_KEEPIDLE, &seconds, sizeof(seconds));
