@@ -10,19 +10,12 @@ constexpr int kMatrixRows = 16;
 constexpr int64_t kMatrixQuads = 16, kMatrixBytes = 4 * kMatrixQuads;  // of k in a register
 constexpr int64_t kPanelQuadBytes = kColumns * 4;
 
-/// The configuration of the registers, laid out as the processor reads it. Registers 0 to 3 hold
-/// sums, 4 rows of A, 5 the rows of A beyond the 16th, and 6 and 7 quads of a panel. Where a
-/// segment does not fill whole registers, 5 and 7 hold the rest of the segment instead, and A has
-/// up to 16 rows.
-struct alignas(64) MatrixShapes {
-  uint8_t palette = 1, first_row = 0;
-  uint8_t reserved[14] = {};
-  uint16_t bytes[16] = {64, 64, 64, 64, 64, 64, 64, 64};
-  uint8_t rows[16] = {};
-
+/// The shapes of the registers. Registers 0 to 3 hold sums, 4 rows of A, 5 the rows of A beyond the
+/// 16th, and 6 and 7 quads of a panel. Where a segment does not fill whole registers, 5 and 7 hold
+/// the rest of the segment instead, and A has up to 16 rows.
+struct MatrixShapes : gemm::TileConfig {
   MatrixShapes(int64_t n_rows, int64_t rest) {
     const auto first = static_cast<uint8_t>(n_rows < kMatrixRows ? n_rows : kMatrixRows);
-    // Every register must have a shape, used or not.
     const auto second = static_cast<uint8_t>(n_rows > kMatrixRows ? n_rows - kMatrixRows : 1);
     rows[0] = rows[1] = rows[4] = first;
     rows[2] = rows[3] = rows[5] = second;
@@ -43,7 +36,7 @@ HWY_INLINE void ShapeMatrices(MatrixRegisters& registers, int64_t rows, int64_t 
   const int64_t rest = quads % kMatrixQuads;
   if (registers.rows == rows && registers.rest == rest) return;
   const MatrixShapes shapes(rows, rest);
-  asm volatile("" : : "r"(&shapes) : "memory");  // GCC assumes that only 8 bytes of it are read
+  shapes.keep();
   _tile_loadconfig(&shapes);
   registers.rows = rows;
   registers.rest = rest;

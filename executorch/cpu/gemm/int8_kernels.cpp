@@ -2,6 +2,7 @@
 // sets here if only some of its machines can multiply and add quads of bytes, or blocks of them.
 #include <executorch/cpu/gemm/division.h>
 #include <executorch/cpu/gemm/kernels.h>
+#include <executorch/cpu/gemm/tile_config.h>
 #include <executorch/cpu/machine.h>
 #include <executorch/cpu/prefetch.h>
 

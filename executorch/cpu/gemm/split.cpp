@@ -1,4 +1,5 @@
 #include <executorch/cpu/gemm/kernels.h>
+#include <executorch/cpu/gemm/tile_config.h>
 #include <executorch/cpu/prefetch.h>
 
 #include <algorithm>
@@ -201,13 +202,7 @@ void SplitColumns(const void* b, int64_t ldb, int64_t k, int64_t n, int64_t vect
 
 // ---- registers: sums in 0 to 3, rows of A in 4 and 5, columns of B in 6 and 7 ----
 
-/// In the form that the processor reads.
-struct alignas(64) Shapes {
-  uint8_t palette = 1, first_row = 0;
-  uint8_t reserved[14] = {};
-  uint16_t bytes[16] = {64, 64, 64, 64, 64, 64, 64, 64};
-  uint8_t rows[16] = {};
-
+struct Shapes : TileConfig {
   explicit Shapes(int64_t height) {
     for (int i = 0; i < 6; ++i) rows[i] = static_cast<uint8_t>(height);
     rows[6] = rows[7] = kBlockWidth;
@@ -338,7 +333,7 @@ void MultiplyBlocks(const SplitTile& t, int64_t tile, int64_t vector) {
 template <class T>
 void Multiply(const SplitTile& t) {
   const Shapes shapes(t.height);
-  asm volatile("" : : "r"(&shapes) : "memory");  // GCC believes that 8 bytes of it are read
+  shapes.keep();
   _tile_loadconfig(&shapes);
   int64_t v = 0;
   for (; v + 2 <= t.vectors; v += 2) {
