@@ -36,21 +36,21 @@ double MultiplyAdds(int64_t steps, float* sink) {
   return 2.0 * kSums * static_cast<double>(hn::Lanes(d)) * static_cast<double>(steps);
 }
 
-/// The plain sum of n floats, with prefetches 4 KiB ahead: memory delivers more than without them.
+/// The plain sum of n floats, with prefetches 2 KiB ahead: memory delivers more than without them.
 float Sum(const float* p, int64_t n) {
   const Floats d;
-  constexpr int64_t kLanes = static_cast<int64_t>(hn::MaxLanes(d)), kAhead = 1024;
-  hn::Vec<Floats> sums[8];
-  for (auto& sum : sums) sum = hn::Zero(d);
-  for (int64_t i = 0; i + 8 * kLanes <= n; i += 8 * kLanes) {
-#pragma GCC unroll 8
-    for (int v = 0; v < 8; ++v) {
-      __builtin_prefetch(p + i + v * kLanes + kAhead, 0, 2);
-      sums[v] = hn::Add(sums[v], hn::LoadU(d, p + i + v * kLanes));
+  constexpr int64_t kLanes = static_cast<int64_t>(hn::MaxLanes(d)), kVectors = 12;
+  constexpr int64_t kAhead = 2048 / sizeof(float);
+  hn::Vec<Floats> sums[2] = {hn::Zero(d), hn::Zero(d)};
+  for (int64_t i = 0; i + kVectors * kLanes <= n; i += kVectors * kLanes) {
+#pragma GCC unroll 12
+    for (int v = 0; v < kVectors; ++v) __builtin_prefetch(p + i + v * kLanes + kAhead, 0, 2);
+#pragma GCC unroll 12
+    for (int v = 0; v < kVectors; ++v) {
+      sums[v % 2] = hn::Add(sums[v % 2], hn::LoadU(d, p + i + v * kLanes));
     }
   }
-  for (int v = 1; v < 8; ++v) sums[0] = hn::Add(sums[0], sums[v]);
-  return hn::GetLane(hn::SumOfLanes(d, sums[0]));
+  return hn::GetLane(hn::SumOfLanes(d, hn::Add(sums[0], sums[1])));
 }
 
 }  // namespace HWY_NAMESPACE

@@ -32,7 +32,7 @@ constexpr bool kManyRegisters = ET_VECTOR_REGISTERS == 32;
 // Columns of B per step, and how far ahead of its use memory is asked for: farther, and a hardware
 // prefetcher that follows the reads has been there first.
 constexpr int64_t kDots = 4;
-constexpr int64_t kDotsAheadBytes = 4096;
+constexpr int64_t kDotsAheadBytes = 2048;
 // Vectors of a column of B in one iteration of the unrolled loop.
 constexpr int kDotPiece = 12;
 
@@ -274,18 +274,18 @@ void AddChunks(const FewRows<T>& f) {
   } while (p < f.k);
 }
 
+// Bytes between the place of a row of B that is read and the one that is prefetched.
+constexpr int64_t kRowAheadBytes = 512;
+
 // For one or two rows of A: adds the products with rows [p, p + kRows) of B to the sums. The kRows
-// elements of each row of A stay in registers. Each step reads a few cache lines of each row of B,
-// so B is read almost in the order of its addresses. The sums lie in L1, and loading and storing
-// them takes little time compared with kRows rows. Each step prefetches as many lines as it reads.
+// elements of each row of A stay in registers. The rows of B are read side by side, so few of them
+// that the hardware prefetches each; the sums lie in L1.
 template <int kHeight, int kRows, class T>
-void AddWideRows(const FewRows<T>& f, int64_t p, RowLines<T>& next) {
+void AddWideRows(const FewRows<T>& f, int64_t p) {
   constexpr int kVectors = kManyRegisters ? 4 : 2;
-  constexpr int kBytes = kVectors * kLanes * static_cast<int>(sizeof(T));
-  constexpr int kLines = std::max<int>(kBytes / static_cast<int>(kLine), 1);
-  // If a step reads less than a cache line of a row, whole lines are prefetched at every
-  // kFetchRows-th row only.
-  constexpr int kFetchRows = std::max<int>(static_cast<int>(kLine) / kBytes, 1);
+  constexpr int kSize = static_cast<int>(sizeof(T));
+  // Elements between prefetches: those of a cache line, or all that a step reads of a row.
+  constexpr int kFetched = std::min(static_cast<int>(kLine) / kSize, kVectors * kLanes);
   const Floats d;
   const T* const b = f.b + p * f.ldb;
   float* sums[kHeight];
@@ -306,10 +306,13 @@ void AddWideRows(const FewRows<T>& f, int64_t p, RowLines<T>& next) {
     }
 #pragma GCC unroll 16
     for (int r = 0; r < kRows; ++r) {
-      if (kWidth == kVectors && r % kFetchRows == 0) next.template Fetch<kLines>();
+      const T* const row = b + r * f.ldb + j;
+      for (int at = 0; at < kWidth * kLanes; at += kFetched) {
+        __builtin_prefetch(row + at + kRowAheadBytes / kSize, 0, 2);
+      }
 #pragma GCC unroll 4
       for (int v = 0; v < kWidth; ++v) {
-        const V y = LoadFloats(d, b + r * f.ldb + j + v * kLanes);
+        const V y = LoadFloats(d, row + v * kLanes);
 #pragma GCC unroll 2
         for (int i = 0; i < kHeight; ++i) acc[i][v] = hn::MulAdd(x[i][r], y, acc[i][v]);
       }
@@ -328,28 +331,18 @@ void AddWideRows(const FewRows<T>& f, int64_t p, RowLines<T>& next) {
   if (j < f.n) AddTailOfB(f, p, p + kRows, j, static_cast<size_t>(f.n - j));
 }
 
-// The least distance in cache lines between those in use and those that are prefetched, as long as
-// rows of B follow; kLeastLinesAhead bounds the prefetches before the first step from below.
-constexpr int64_t kLinesAhead = 1024, kLeastLinesAhead = 64;
-
-template <int kHeight, int kRows, class T>
+template <int kHeight, class T>
 void AddWide(const FewRows<T>& f) {
-  constexpr int kFewer = kRows / 4;
-  constexpr int kAtOnce = 16;
-  RowLines<T> next(f, kRows, f.k + f.rows_behind - kRows);
-  const int64_t block = kRows * f.n * static_cast<int64_t>(sizeof(T)) / kLine;
-  const int64_t ahead = std::max(kLinesAhead - block, kLeastLinesAhead);
-  for (int64_t i = 0; i < ahead; i += kAtOnce) next.template Fetch<kAtOnce>();
+  constexpr int kRows = 4;
   int64_t p = 0;
-  for (; p + kRows <= f.k; p += kRows) AddWideRows<kHeight, kRows>(f, p, next);
-  for (; p + kFewer <= f.k; p += kFewer) AddWideRows<kHeight, kFewer>(f, p, next);
-  for (; p < f.k; ++p) AddWideRows<kHeight, 1>(f, p, next);
+  for (; p + kRows <= f.k; p += kRows) AddWideRows<kHeight, kRows>(f, p);
+  for (; p < f.k; ++p) AddWideRows<kHeight, 1>(f, p);
 }
 
 template <class T>
 void FewRowsOfB(const FewRows<T>& f) {
-  if (f.m == 1) return AddWide < 1, kManyRegisters ? 16 : 8 > (f);
-  if (f.m == 2) return AddWide < 2, kManyRegisters ? 8 : 4 > (f);
+  if (f.m == 1) return AddWide<1>(f);
+  if (f.m == 2) return AddWide<2>(f);
   if (f.m <= 4) return AddChunks < 4, kManyRegisters ? 6 : 3 > (f);
   AddChunks<8, kManyRegisters ? 3 : 1>(f);
 }

@@ -37,13 +37,12 @@ class FewRowsProduct {
 
  private:
   static constexpr auto kSize = static_cast<int64_t>(sizeof(T));
+  static constexpr auto kFloat = static_cast<int64_t>(sizeof(float));
   // There are at most kSlices K-slices, of at least kSliceBytes bytes each and of a multiple of
   // kSliceRows rows. These are constants, so no sum depends on the number of threads.
   static constexpr int64_t kSlices = 16, kSliceBytes = 64 * 1024, kSliceRows = 16;
   // The distance in bytes from the part of a panel in use to the part that is prefetched.
-  static constexpr int64_t kPanelBytesAhead = 4096;
-  // The most columns of a task: their sums leave room for B in an L2 cache of 256 KiB.
-  static constexpr int64_t kSlicedColumns = 4096;
+  static constexpr int64_t kPanelBytesAhead = 1536;
 
   bool convert_a() {
     rows_ = scratch_.array<float>(Size(g_.batch) * g_.m * lda_);
@@ -87,7 +86,10 @@ class FewRowsProduct {
     // If there are more threads than slices, they divide the columns as well.
     const int64_t wanted =
         std::min(ceil_div(Division::n_threads(), g_.batch * slices), ceil_div(n, kTaskColumns));
-    const int64_t chunk = ceil_div(n, std::max(wanted, ceil_div(n, kSlicedColumns)));
+    // The longer the part of a row that is read at once, the higher is memory bandwidth. The sums of
+    // all rows of A take an eighth of the L2 cache.
+    const int64_t most = std::max(machine().l2 / 8 / (m * kFloat), kTaskColumns);
+    const int64_t chunk = ceil_div(n, std::max(wanted, ceil_div(n, most)));
     const int64_t n_chunks = ceil_div(n, chunk);
     float* const sums = scratch_.array<float>(Size(g_.batch) * slices * m * n);
     if (sums == nullptr) return false;

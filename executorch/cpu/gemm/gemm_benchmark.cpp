@@ -6,6 +6,7 @@
 #include <executorch/cpu/gemm/int8_kernels.h>
 #include <executorch/cpu/gemm/panels.h>
 #include <executorch/cpu/huge_pages.h>
+#include <executorch/cpu/machine.h>
 #include <executorch/cpu/machine_limits.h>
 
 #include <algorithm>
@@ -19,8 +20,9 @@ namespace {
 
 // As many as no cache holds.
 int64_t layers(int64_t weight_bytes) {
-  constexpr int64_t kBytes = 256 << 20;
-  return std::max<int64_t>(kBytes / weight_bytes, 2);
+  constexpr int64_t kLeast = 256 << 20, kMost = 1 << 30;
+  const int64_t bytes = std::clamp(2 * machine().l3, kLeast, kMost);
+  return std::max<int64_t>(bytes / weight_bytes, 2);
 }
 
 template <class T>
