@@ -153,148 +153,27 @@ void FewDots(const FewRows<T>& f) {
   }
 }
 
-// Prefetches the cache lines of rows of B, one row after the other, because memory bandwidth is
-// highest when addresses are read in order.
-template <class T>
-class RowLines {
- public:
-  RowLines(const FewRows<T>& f, int64_t p, int64_t n_rows)
-      : row_(f.b + p * f.ldb), ldb_(f.ldb), n_(f.n), left_(std::max<int64_t>(n_rows, 0)) {
-    if (ldb_ == n_ && left_ > 0) {  // rows without gaps are prefetched as a single row
-      n_ *= left_;
-      left_ = 1;
-    }
-    Begin();
-  }
-
-  template <int kLines>
-  HWY_INLINE void Fetch() {
-    if (left_ == 0) return;
-#pragma GCC unroll 16
-    for (int i = 0; i < kLines; ++i) {
-      __builtin_prefetch(reinterpret_cast<const char*>(at_ + i * kLine), 0, 2);
-    }
-    if ((at_ += kLines * kLine) < end_) return;
-    row_ += ldb_;
-    --left_;
-    Begin();
-  }
-
- private:
-  HWY_INLINE void Begin() {
-    at_ = reinterpret_cast<uintptr_t>(row_) / kLine * kLine;
-    end_ = reinterpret_cast<uintptr_t>(row_) + static_cast<uintptr_t>(n_) * sizeof(T);
-  }
-
-  const T* row_;
-  const int64_t ldb_;
-  int64_t n_, left_;
-  uintptr_t at_, end_;
-};
-
-// sums[i, j] += sum_p a[i, p] * b[p, j] for kHeight rows of A, kVectors vectors of columns from j
-// on, and rows [p0, p_end) of B. Where A has fewer rows, the last one is repeated. If p0 = 0 the
-// sums begin with zero.
-template <int kHeight, int kVectors, class T>
-HWY_INLINE void AddRowsOfB(const FewRows<T>& f, int64_t p0, int64_t p_end, int64_t j,
-                           RowLines<T>& next) {
-  constexpr auto kBytes = static_cast<int64_t>(kVectors * kLanes * sizeof(T));
-  constexpr int kLines = std::max<int>(static_cast<int>(kBytes / kLine), 1);
-  const Floats d;
-  const float* a[kHeight];
-  float* sums[kHeight];
-#pragma GCC unroll 8
-  for (int i = 0; i < kHeight; ++i) {
-    const int64_t row = std::min<int64_t>(i, f.m - 1);
-    a[i] = f.a + row * f.lda;
-    sums[i] = f.sums + row * f.ld_sums + j;
-  }
-  V acc[kHeight][kVectors];
-#pragma GCC unroll 8
-  for (int i = 0; i < kHeight; ++i) {
-#pragma GCC unroll 12
-    for (int v = 0; v < kVectors; ++v) {
-      acc[i][v] = p0 == 0 ? hn::Zero(d) : hn::LoadU(d, sums[i] + v * kLanes);
-    }
-  }
-  const T* b = f.b + p0 * f.ldb + j;
-  for (int64_t p = p0; p < p_end; ++p, b += f.ldb) {
-    next.template Fetch<kLines>();
-    V x[kHeight];
-#pragma GCC unroll 8
-    for (int i = 0; i < kHeight; ++i) x[i] = hn::Set(d, a[i][p]);
-#pragma GCC unroll 12
-    for (int v = 0; v < kVectors; ++v) {
-      const V y = LoadFloats(d, b + v * kLanes);
-#pragma GCC unroll 8
-      for (int i = 0; i < kHeight; ++i) acc[i][v] = hn::MulAdd(x[i], y, acc[i][v]);
-    }
-  }
-#pragma GCC unroll 8
-  for (int i = 0; i < kHeight; ++i) {
-#pragma GCC unroll 12
-    for (int v = 0; v < kVectors; ++v) hn::StoreU(acc[i][v], d, sums[i] + v * kLanes);
-  }
-}
-
-// The same for the last n columns, fewer than a vector has.
-template <class T>
-void AddTailOfB(const FewRows<T>& f, int64_t p0, int64_t p_end, int64_t j, size_t n) {
-  const Floats d;
-  for (int64_t i = 0; i < f.m; ++i) {
-    float* const sums = f.sums + i * f.ld_sums + j;
-    V acc = p0 == 0 ? hn::Zero(d) : LoadFloatsN(d, sums, n);
-    for (int64_t p = p0; p < p_end; ++p) {
-      acc = hn::MulAdd(hn::Set(d, f.a[i * f.lda + p]), LoadFloatsN(d, f.b + p * f.ldb + j, n), acc);
-    }
-    StoreFloatsN(acc, d, sums, n);
-  }
-}
-
-// For three to eight rows of A: the sums of a few columns stay in registers while a chunk of rows
-// of B is multiplied. A chunk has so many rows that loading and storing sums is rare, and so few
-// that it fits L2. Meanwhile the next chunk is prefetched.
-constexpr int64_t kLeastChunkRows = 8, kMostChunkRows = 32, kChunkBytes = 16 * 1024;
-
-template <int kHeight, int kVectors, class T>
-void AddChunks(const FewRows<T>& f) {
-  const int64_t row_bytes = std::max<int64_t>(f.n * static_cast<int64_t>(sizeof(T)), 1);
-  const int64_t depth = std::clamp(kChunkBytes / row_bytes, kLeastChunkRows, kMostChunkRows);
-  int64_t p = 0;
-  do {  // runs once for k = 0 too, to set the sums to zero
-    const int64_t p_end = std::min(p + depth, f.k);
-    RowLines<T> next(f, p_end, std::min(depth, f.k + f.rows_behind - p_end));
-    int64_t j = 0;
-    for (; j + kVectors * kLanes <= f.n; j += kVectors * kLanes) {
-      AddRowsOfB<kHeight, kVectors>(f, p, p_end, j, next);
-    }
-    for (; j + kLanes <= f.n; j += kLanes) AddRowsOfB<kHeight, 1>(f, p, p_end, j, next);
-    if (j < f.n) AddTailOfB(f, p, p_end, j, static_cast<size_t>(f.n - j));
-    p = p_end;
-  } while (p < f.k);
-}
-
 // Bytes between the place of a row of B that is read and the one that is prefetched.
 constexpr int64_t kRowAheadBytes = 512;
 
-// For one or two rows of A: adds the products with rows [p, p + kRows) of B to the sums. The kRows
-// elements of each row of A stay in registers. The rows of B are read side by side, so few of them
-// that the hardware prefetches each; the sums lie in L1.
+// sums[i, j] += sum_p a[i, p] * b[p, j] for kHeight rows of A from row i0 on, all columns, and rows
+// [p, p + kRows) of B. If p = 0 the sums begin with zero. The kRows elements of each row of A stay
+// in registers. The rows of B are read side by side, so few of them that the hardware prefetches
+// each. Later rows of A find the same rows of B in a cache and do not prefetch them.
 template <int kHeight, int kRows, class T>
-void AddWideRows(const FewRows<T>& f, int64_t p) {
-  constexpr int kVectors = kManyRegisters ? 4 : 2;
+void AddRowsOfB(const FewRows<T>& f, int64_t i0, int64_t p) {
+  constexpr int kVectors = std::max(1, (kManyRegisters ? 8 : 4) / std::max(kHeight, 2));
   constexpr int kSize = static_cast<int>(sizeof(T));
   // Elements between prefetches: those of a cache line, or all that a step reads of a row.
   constexpr int kFetched = std::min(static_cast<int>(kLine) / kSize, kVectors * kLanes);
   const Floats d;
   const T* const b = f.b + p * f.ldb;
-  float* sums[kHeight];
+  float* const sums = f.sums + i0 * f.ld_sums;
   V x[kHeight][kRows];
-#pragma GCC unroll 2
+#pragma GCC unroll 4
   for (int i = 0; i < kHeight; ++i) {
-    sums[i] = f.sums + i * f.ld_sums;
-#pragma GCC unroll 16
-    for (int r = 0; r < kRows; ++r) x[i][r] = hn::Set(d, f.a[i * f.lda + p + r]);
+#pragma GCC unroll 4
+    for (int r = 0; r < kRows; ++r) x[i][r] = hn::Set(d, f.a[(i0 + i) * f.lda + p + r]);
   }
   const auto add = [&](int64_t j, auto width) HWY_ATTR {
     constexpr int kWidth = decltype(width)::value;
@@ -302,25 +181,25 @@ void AddWideRows(const FewRows<T>& f, int64_t p) {
 #pragma GCC unroll 8
     for (int at = 0; at < kHeight * kWidth; ++at) {
       const int i = at / kWidth, v = at % kWidth;
-      acc[i][v] = p == 0 ? hn::Zero(d) : hn::LoadU(d, sums[i] + j + v * kLanes);
+      acc[i][v] = p == 0 ? hn::Zero(d) : hn::LoadU(d, sums + i * f.ld_sums + j + v * kLanes);
     }
-#pragma GCC unroll 16
+#pragma GCC unroll 4
     for (int r = 0; r < kRows; ++r) {
       const T* const row = b + r * f.ldb + j;
-      for (int at = 0; at < kWidth * kLanes; at += kFetched) {
+      for (int at = 0; i0 == 0 && at < kWidth * kLanes; at += kFetched) {
         __builtin_prefetch(row + at + kRowAheadBytes / kSize, 0, 2);
       }
 #pragma GCC unroll 4
       for (int v = 0; v < kWidth; ++v) {
         const V y = LoadFloats(d, row + v * kLanes);
-#pragma GCC unroll 2
+#pragma GCC unroll 4
         for (int i = 0; i < kHeight; ++i) acc[i][v] = hn::MulAdd(x[i][r], y, acc[i][v]);
       }
     }
 #pragma GCC unroll 8
     for (int at = 0; at < kHeight * kWidth; ++at) {
       const int i = at / kWidth, v = at % kWidth;
-      hn::StoreU(acc[i][v], d, sums[i] + j + v * kLanes);
+      hn::StoreU(acc[i][v], d, sums + i * f.ld_sums + j + v * kLanes);
     }
   };
   int64_t j = 0;
@@ -328,23 +207,32 @@ void AddWideRows(const FewRows<T>& f, int64_t p) {
     add(j, std::integral_constant<int, kVectors>());
   }
   for (; j + kLanes <= f.n; j += kLanes) add(j, std::integral_constant<int, 1>());
-  if (j < f.n) AddTailOfB(f, p, p + kRows, j, static_cast<size_t>(f.n - j));
+  if (j == f.n) return;
+  const auto rest = static_cast<size_t>(f.n - j);
+  for (int i = 0; i < kHeight; ++i) {
+    V acc = p == 0 ? hn::Zero(d) : LoadFloatsN(d, sums + i * f.ld_sums + j, rest);
+    for (int r = 0; r < kRows; ++r) {
+      acc = hn::MulAdd(x[i][r], LoadFloatsN(d, b + r * f.ldb + j, rest), acc);
+    }
+    StoreFloatsN(acc, d, sums + i * f.ld_sums + j, rest);
+  }
 }
 
-template <int kHeight, class T>
-void AddWide(const FewRows<T>& f) {
-  constexpr int kRows = 4;
-  int64_t p = 0;
-  for (; p + kRows <= f.k; p += kRows) AddWideRows<kHeight, kRows>(f, p);
-  for (; p < f.k; ++p) AddWideRows<kHeight, 1>(f, p);
+template <int kRows, class T>
+void AddRowsOfB(const FewRows<T>& f, int64_t p) {
+  int64_t i = 0;
+  for (; i + 4 <= f.m; i += 4) AddRowsOfB<4, kRows>(f, i, p);
+  if (f.m - i == 3) return AddRowsOfB<3, kRows>(f, i, p);
+  if (f.m - i == 2) return AddRowsOfB<2, kRows>(f, i, p);
+  if (f.m - i == 1) return AddRowsOfB<1, kRows>(f, i, p);
 }
 
 template <class T>
 void FewRowsOfB(const FewRows<T>& f) {
-  if (f.m == 1) return AddWide<1>(f);
-  if (f.m == 2) return AddWide<2>(f);
-  if (f.m <= 4) return AddChunks < 4, kManyRegisters ? 6 : 3 > (f);
-  AddChunks<8, kManyRegisters ? 3 : 1>(f);
+  constexpr int kRows = 4;
+  int64_t p = 0;
+  for (; p + kRows <= f.k; p += kRows) AddRowsOfB<kRows>(f, p);
+  for (; p < f.k; ++p) AddRowsOfB<1>(f, p);
 }
 
 inline void AddSlices(float* sums, int64_t slices, int64_t stride, int64_t n) {

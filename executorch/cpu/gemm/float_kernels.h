@@ -98,8 +98,7 @@ struct FewRows {
   const T* b;
   int64_t ldb;  // elements
   int64_t n;
-  int64_t rows_behind = 0;  // rows of B behind the k rows, which this thread probably reads next
-  float* sums;              // [m, n]
+  float* sums;  // [m, n]
   int64_t ld_sums;
 };
 /// The most rows of A for which FewRows is faster than the driver: kFewDots where columns of B are

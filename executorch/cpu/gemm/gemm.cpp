@@ -106,7 +106,6 @@ class FewRowsProduct {
         f.b += p0 * g_.b.row_stride;
         f.ldb = g_.b.row_stride;
         f.k = std::max<int64_t>(std::min(depth, g_.k - p0), 0);
-        f.rows_behind = std::max<int64_t>(g_.k - p0 - f.k, 0);
         f.sums = sums + (s * slices + slice) * m * n + j0;
         f.ld_sums = n;
         row_.few_rows(f);
