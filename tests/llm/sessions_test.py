@@ -28,7 +28,11 @@ def test_sessions(kind: type[torch.nn.Module], incremental: bool, tmp_path: Path
         exported = make_incremental(exported)
     path = tmp_path / "model.pte"
     path.write_bytes(to_edge(exported).to_executorch().buffer)
-    environment = {**os.environ, "ET_TEST_PROGRAM": str(path)}
+    environment = {
+        **os.environ,
+        "ET_TEST_PROGRAM": str(path),
+        "ET_TEST_INCREMENTAL": str(int(incremental)),
+    }
     done = subprocess.run(
         [str(BINARY)], env=environment, capture_output=True, text=True, timeout=60
     )

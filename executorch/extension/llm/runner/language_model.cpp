@@ -36,6 +36,14 @@ Result<Tensor> LanguageModel::run(Span<const uint64_t> text, int64_t begin, int6
   return logits;
 }
 
+/// The most tokens that are new to one run. An incremental program that gives all positions is not
+/// worth dividing, because each piece would compute all logits up to it.
+int64_t LanguageModel::piece() const {
+  const ProgramForm& form = decoder_.form();
+  if (form.position != ProgramForm::Position::None) return std::min(max_chunk_, kPiece);
+  return form.is_incremental && !form.gives_all_positions ? kPiece : form.max_tokens;
+}
+
 Result<Tensor> LanguageModel::logits(Span<const uint64_t> text, int64_t n_rows, const Call& call) {
   const auto size = static_cast<int64_t>(text.size());
   if (n_rows < 1 || n_rows > std::min(size, max_chunk_)) {
@@ -49,21 +57,22 @@ Result<Tensor> LanguageModel::logits(Span<const uint64_t> text, int64_t n_rows, 
   const auto progress = [&](int64_t done) {
     if (call.on_progress) call.on_progress(done, total);
   };
-  if (decoder_.form().position == ProgramForm::Position::None) {
-    Result<Tensor> logits = run(text, 0, size);
-    if (logits.ok()) progress(total);
-    return logits;
-  }
+  // A program without explicit caches is given the text from its beginning.
+  const bool is_whole = decoder_.form().position == ProgramForm::Position::None;
+  const auto run_until = [&](int64_t begin, int64_t end) {
+    return is_whole ? run(text, 0, end) : run(text, begin, end - begin);
+  };
+  const int64_t most = std::max(piece(), n_rows);
   int64_t begin = known;
-  while (size - begin > max_chunk_) {
+  while (size - begin > most) {
     if (call.stop != nullptr && call.stop->load()) return Error::EndOfMethod;
-    const int64_t n = std::min(max_chunk_, size - begin - n_rows);
-    const Result<Tensor> logits = run(text, begin, n);
+    const int64_t end = std::min(begin + most, size - n_rows);
+    const Result<Tensor> logits = run_until(begin, end);
     if (!logits.ok()) return logits.error();
-    begin += n;
+    begin = end;
     progress(begin - known);
   }
-  Result<Tensor> logits = run(text, begin, size - begin);
+  Result<Tensor> logits = run_until(begin, size);
   if (logits.ok()) progress(total);
   return logits;
 }

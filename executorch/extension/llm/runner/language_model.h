@@ -16,7 +16,8 @@ namespace llm {
 
 /// Computes the logits of any text with a program of any form (program_form.h). With a program over
 /// caches, it computes the positions from the first changed token on. A program without explicit
-/// caches is given the whole text; an incremental one finds out by itself what is new.
+/// caches is given the whole text; an incremental one finds out by itself what is new. A long text
+/// is read in pieces, so that the memory of activations does not grow with it.
 class LanguageModel {
  public:
   /// `decoder` must be loaded, and must outlive this object. `max_chunk`: the most tokens in one
@@ -43,11 +44,15 @@ class LanguageModel {
   /// explicit caches, may be known to it.
   int64_t known_tokens(runtime::Span<const uint64_t> text) const;
 
+  /// The most tokens of a long text that are read at once. More would hardly be faster.
+  static constexpr int64_t kPiece = 256;
+
   /// Forgets the text.
   void reset() { known_.clear(); }
 
  private:
   runtime::Result<aten::Tensor> run(runtime::Span<const uint64_t> text, int64_t begin, int64_t n);
+  int64_t piece() const;
 
   TextDecoderRunner& decoder_;
   int64_t max_chunk_;

@@ -2,6 +2,8 @@
 #include <executorch/runtime/core/exec_aten/util/scalar_type_util.h>
 #include <executorch/runtime/platform/log.h>
 
+#include <string_view>
+
 namespace executorch {
 namespace extension {
 namespace llm {
@@ -110,6 +112,15 @@ Error read_logits_output(const MethodMeta& meta, const std::string& method, Prog
   return refuse(method, "no output is a tensor", kExpected);
 }
 
+bool has_incremental_state(const MethodMeta& meta) {
+  constexpr std::string_view kPrefix = "incremental_";
+  for (size_t i = 0; i < meta.num_attributes(); ++i) {
+    const Result<TensorInfo> info = meta.attribute_tensor_meta(i);
+    if (info.ok() && info->name().substr(0, kPrefix.size()) == kPrefix) return true;
+  }
+  return false;
+}
+
 using Reader = Error (*)(const MethodMeta&, const std::string&, ProgramForm&);
 
 /// `one_suffices`: what takes exactly one token can be called for one after the other.
@@ -122,6 +133,7 @@ Result<ProgramForm> form_of(Module& module, const std::string& method_name, Read
     const Error error = read(*meta, method_name, form);
     if (error != Error::Ok) return error;
   }
+  form.is_incremental = has_incremental_state(*meta);
   const Result<bool> any_number = is_input_dynamic(module, method_name, 0);
   if (!any_number.ok()) return any_number.error();
   one_suffices |= form.position != ProgramForm::Position::None;

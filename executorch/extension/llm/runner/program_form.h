@@ -44,6 +44,9 @@ struct ProgramForm {
   size_t logits_output = 0;
   /// Whether the method gives the logits after each token, not only after the last one.
   bool gives_all_positions = false;
+  /// Whether the program is incremental: it remembers the text of the call before and computes only
+  /// what is new.
+  bool is_incremental = false;
 };
 
 /// The form of a method, which is loaded for that. InvalidArgument, with what was found and

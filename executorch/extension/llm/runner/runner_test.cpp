@@ -12,6 +12,7 @@
 #include <cmath>
 #include <fstream>
 #include <numeric>
+#include <stdexcept>
 #include <thread>
 #include <tuple>
 
@@ -59,11 +60,13 @@ class Letters final : public tokenizers::Tokenizer {
 /// is given shows in all that follows.
 class SumModel final : public TextDecoderRunner {
  public:
-  explicit SumModel(bool has_caches, bool all_positions = false)
+  explicit SumModel(bool has_caches, bool all_positions = false, bool incremental = false,
+                    int64_t max_tokens = 64)
       : TextDecoderRunner(nullptr, nullptr) {
     form_.position = has_caches ? ProgramForm::Position::Start : ProgramForm::Position::None;
-    form_.max_tokens = 64;
+    form_.max_tokens = max_tokens;
     form_.vocabulary_size = 29;
+    form_.is_incremental = incremental;
     form_.gives_all_positions = all_positions;
   }
   Error load() override { return Error::Ok; }
@@ -206,6 +209,28 @@ TEST(LanguageModel, ReadsOnlyWhatIsNewOverCaches) {
   EXPECT_EQ(logits({1, 2, 3}), (Calls{1}));
   EXPECT_EQ(logits({1, 9, 3, 4}), (Calls{3}));
   EXPECT_EQ(logits({7}), (Calls{1}));
+}
+
+// Each run of an incremental program is given the text from its beginning, and 256 tokens more than
+// the run before.
+TEST(LanguageModel, ReadsLongTextsInPieces) {
+  const std::vector<uint64_t> text(700, 1);
+  const auto calls = [&](bool has_caches, bool all_positions, bool incremental) {
+    SumModel decoder(has_caches, all_positions, incremental, 1000);
+    LanguageModel model(decoder, 1000);
+    EXPECT_TRUE(model.logits({text.data(), text.size()}, 1, {}).ok());
+    EXPECT_EQ(decoder.seen, text);
+    const std::vector<size_t> found = decoder.n_tokens;
+    decoder.n_tokens.clear();
+    EXPECT_TRUE(model.logits({text.data(), text.size()}, 1, {}).ok());
+    EXPECT_EQ(decoder.n_tokens, (std::vector<size_t>{has_caches ? size_t{1} : text.size()}));
+    return found;
+  };
+  using Calls = std::vector<size_t>;
+  EXPECT_EQ(calls(true, false, false), (Calls{256, 256, 188}));
+  EXPECT_EQ(calls(false, false, true), (Calls{256, 512, 700}));
+  EXPECT_EQ(calls(false, true, true), (Calls{700}));
+  EXPECT_EQ(calls(false, false, false), (Calls{700}));
 }
 
 TEST(LanguageModel, AnErrorLeavesNothingThatIsTrusted) {
@@ -460,6 +485,42 @@ TEST(TextLLMRunner, CallbacksMayResetIt) {
     SumModel* fresh = nullptr;
     EXPECT_EQ(generated(*runner, "defg", 5), generated(*make_runner(fresh, true), "defg", 5));
   }
+}
+
+TEST(TextLLMRunner, CallbacksThatThrowLeaveWhatWasChosen) {
+  for (const bool has_caches : {true, false}) {
+    SumModel* model = nullptr;
+    auto runner = make_runner(model, has_caches);
+    GenerationConfig config;
+    config.echo = false;
+    config.grammar_type = "regex";
+    config.grammar = "[a-z]{9}";
+    std::string text;
+    const auto show = [&](const std::string& piece) {
+      text += piece;
+      if (text.size() == 3) throw std::runtime_error("no more");
+    };
+    EXPECT_THROW((void)runner->generate("abc", config, show), std::runtime_error);
+    EXPECT_EQ(runner->text_token_generator().num_logit_processors(), 0u);
+    SumModel* fresh = nullptr;
+    EXPECT_EQ(generated(*runner, "d", 5),
+              generated(*make_runner(fresh, has_caches), "abc" + text + "d", 5));
+  }
+}
+
+TEST(TextTokenGenerator, OnlyItsOwnProcessorLeavesWithAScope) {
+  SumModel model(true);
+  TextTokenGenerator generator(nullptr, &model, true, nullptr, nullptr);
+  const auto first = std::make_shared<Only>(1, 2), second = std::make_shared<Only>(2, 2);
+  {
+    const ScopedLogitProcessor nothing(generator, nullptr);
+    const ScopedLogitProcessor scoped(generator, first);
+    generator.add_logit_processor(second);
+    EXPECT_EQ(generator.num_logit_processors(), 2u);
+  }
+  EXPECT_EQ(generator.num_logit_processors(), 1u);
+  EXPECT_EQ(*generator.generate({1}, 0, 1), 1);
+  EXPECT_EQ(generator.chosen_tokens(), (std::vector<uint64_t>{2}));
 }
 
 TEST(TextTokenGenerator, ProcessorsAndEndOfText) {

@@ -1,11 +1,13 @@
 // Sessions of a real program, which tests/llm/sessions_test.py exports and names in
 // ET_TEST_PROGRAM.
 
+#include <executorch/extension/llm/runner/program_form.h>
 #include <executorch/extension/llm/runner/text_session.h>
 #include <executorch/runtime/platform/runtime.h>
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <string>
 #include <thread>
 
 using namespace executorch::extension::llm;
@@ -46,6 +48,13 @@ class Sessions : public testing::Test {
 
   std::unique_ptr<TextEngine> engine;
 };
+
+TEST_F(Sessions, KnowWhetherTheProgramIsIncremental) {
+  executorch::extension::Module module(std::getenv("ET_TEST_PROGRAM"));
+  const auto form = program_form(module, "forward");
+  ASSERT_TRUE(form.ok());
+  EXPECT_EQ(form->is_incremental, std::string(std::getenv("ET_TEST_INCREMENTAL")) == "1");
+}
 
 TEST_F(Sessions, RunAtTheSameTimeOverOneProgram) {
   std::vector<Tokens> expected, found(4);
