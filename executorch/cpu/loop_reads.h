@@ -60,7 +60,7 @@ class ReadHistory {
   /// To be called when a loop begins; `loop` says which matrix it reads, if any. Returns the loop
   /// that followed when this matrix was last read; if `loop` reads no matrix, the one that followed
   /// the matrix before it. The result has no data if that is unknown.
-  const LoopReads& next_after(const LoopReads& loop) {
+  const LoopReads& record_and_predict(const LoopReads& loop) {
     if (loop.reads.data != nullptr) {
       entry(last_) = {last_, loop};
       last_ = loop.reads.data;

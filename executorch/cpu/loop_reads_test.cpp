@@ -32,11 +32,11 @@ TEST(ReadHistory, TellsEachMatrixOfALayeredModelAfterTheFirstCall) {
   for (const auto& matrices : {model(0x7f3cc2c72e80, 12, gpt2), model(0x7f0000200000, 24, llama),
                                model(0x7f0000200000, 80, llama), model(64, 49, {64})}) {
     ReadHistory history;
-    for (const uintptr_t m : matrices) history.next_after(reads(m));
+    for (const uintptr_t m : matrices) history.record_and_predict(reads(m));
     for (int call = 0; call < 2; ++call) {
       for (size_t i = 0; i < matrices.size(); ++i) {
         const uintptr_t next = matrices[(i + 1) % matrices.size()];
-        const LoopReads& told = history.next_after(reads(matrices[i]));
+        const LoopReads& told = history.record_and_predict(reads(matrices[i]));
         // The first call did not see what follows the last matrix.
         if (call > 0 || i + 1 < matrices.size()) {
           EXPECT_EQ(told.reads.data, reads(next).reads.data) << call << " " << i;
@@ -49,18 +49,18 @@ TEST(ReadHistory, TellsEachMatrixOfALayeredModelAfterTheFirstCall) {
 
 TEST(ReadHistory, KeepsWhatFollowsWhileLoopsReadNoMatrix) {
   ReadHistory history;
-  EXPECT_EQ(history.next_after({}).reads.data, nullptr);
-  for (const uintptr_t m : {4096, 8192, 4096}) history.next_after(reads(m));
+  EXPECT_EQ(history.record_and_predict({}).reads.data, nullptr);
+  for (const uintptr_t m : {4096, 8192, 4096}) history.record_and_predict(reads(m));
   for (int i = 0; i < 3; ++i) {
-    EXPECT_EQ(history.next_after({}).reads.data, reads(8192).reads.data);
+    EXPECT_EQ(history.record_and_predict({}).reads.data, reads(8192).reads.data);
   }
 }
 
 TEST(ReadHistory, ForgetsWhatIsTooMuchAndGoesOn) {
   ReadHistory history;
-  for (uintptr_t m = 1; m < 100000; ++m) history.next_after(reads(m * 64));
-  for (const uintptr_t m : {64, 128, 64}) history.next_after(reads(m));
-  EXPECT_EQ(history.next_after({}).reads.data, reads(128).reads.data);
+  for (uintptr_t m = 1; m < 100000; ++m) history.record_and_predict(reads(m * 64));
+  for (const uintptr_t m : {64, 128, 64}) history.record_and_predict(reads(m));
+  EXPECT_EQ(history.record_and_predict({}).reads.data, reads(128).reads.data);
 }
 
 }  // namespace

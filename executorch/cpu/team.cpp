@@ -53,10 +53,10 @@ bool spin_until(const F& done, std::chrono::microseconds time, bool yields) {
 }  // namespace
 
 Team::Team(size_t helpers)
-    : shares_(new (std::nothrow) Share[std::min<size_t>(helpers, kInside) + 1]),
+    : queues_(new (std::nothrow) WorkQueue[std::min<size_t>(helpers, kInside) + 1]),
       threads_(new (std::nothrow) Thread[std::min<size_t>(helpers, kInside)]),
       process_(::getpid()) {
-  if (shares_ == nullptr || threads_ == nullptr) return;
+  if (queues_ == nullptr || threads_ == nullptr) return;
   helpers = std::min<size_t>(helpers, kInside);
   for (; n_helpers_ < helpers; ++n_helpers_) {
     Thread& thread = threads_[n_helpers_];
@@ -86,11 +86,11 @@ void Team::run(int64_t n, Range range, void* context, const LoopReads& next) {
   context_ = context;
   next_ = next;
   for (int64_t t = 0; t < threads; ++t) {
-    Share& share = shares_[static_cast<size_t>(t)];
-    share.front = n * t / threads;
+    WorkQueue& queue = queues_[static_cast<size_t>(t)];
+    queue.front = n * t / threads;
     const int64_t back = n * (t + 1) / threads;
-    share.back.store(back, std::memory_order_relaxed);
-    share.left.store(back - share.front, std::memory_order_relaxed);
+    queue.back.store(back, std::memory_order_relaxed);
+    queue.left.store(back - queue.front, std::memory_order_relaxed);
   }
   const uint32_t loop = (state_.load(std::memory_order_relaxed) & ~(kLoop - 1)) + kLoop;
   state_.store(loop | kOpen);
@@ -102,15 +102,15 @@ void Team::run(int64_t n, Range range, void* context, const LoopReads& next) {
 }
 
 void Team::run_ranges(size_t self) {
-  const auto take = [](Share& share) {
-    return share.left.load(std::memory_order_relaxed) > 0 &&
-           share.left.fetch_sub(1, std::memory_order_relaxed) > 0;
+  const auto claim_range = [](WorkQueue& queue) {
+    return queue.left.load(std::memory_order_relaxed) > 0 &&
+           queue.left.fetch_sub(1, std::memory_order_relaxed) > 0;
   };
-  while (take(shares_[self])) range_(context_, shares_[self].front++, self);
+  while (claim_range(queues_[self])) range_(context_, queues_[self].front++, self);
   for (size_t other = 1; other <= n_helpers_; ++other) {
-    Share& share = shares_[(self + other) % (n_helpers_ + 1)];
-    while (take(share)) {
-      range_(context_, share.back.fetch_sub(1, std::memory_order_relaxed) - 1, self);
+    WorkQueue& queue = queues_[(self + other) % (n_helpers_ + 1)];
+    while (claim_range(queue)) {
+      range_(context_, queue.back.fetch_sub(1, std::memory_order_relaxed) - 1, self);
     }
   }
 }

@@ -1,10 +1,10 @@
 /// A team of threads that helps its caller with one loop after the other.
 ///
-/// A loop consists of ranges. Every thread has a share of the ranges: it computes its own first,
-/// from the front, and then takes ranges from the back of the other threads' shares. So a thread
+/// A loop consists of ranges. Every thread has a queue of them: it computes its own ranges first,
+/// from the front, and then steals ranges from the back of the other threads' queues. So a thread
 /// reads mostly the same memory in loop after loop. The caller does not wait for a helper that has
-/// not begun: a helper that sleeps, or has lost its core to another program, finds its share
-/// already computed when it arrives.
+/// not begun: a helper that sleeps, or has lost its core to another program, finds its queue
+/// empty when it arrives.
 #pragma once
 
 #include <executorch/cpu/loop_reads.h>
@@ -37,9 +37,9 @@ class Team {
   void run(int64_t n, Range range, void* context, const LoopReads& next = {});
 
  private:
-  /// The ranges [front, back) of one thread, of which `left` are not taken yet. The owner takes
-  /// them from the front, other threads from the back.
-  struct alignas(64) Share {
+  /// The ranges [front, back) of one thread, of which `left` are not claimed yet. The owner takes
+  /// them from the front, thieves from the back. `left` alone decides who gets the last range.
+  struct alignas(64) WorkQueue {
     std::atomic<int64_t> left{0};
     std::atomic<int64_t> back{0};
     int64_t front = 0;
@@ -55,7 +55,7 @@ class Team {
   Range range_ = nullptr;
   void* context_ = nullptr;
   LoopReads next_;
-  std::unique_ptr<Share[]> shares_;  // by thread; the caller is thread 0
+  std::unique_ptr<WorkQueue[]> queues_;  // by thread; the caller is thread 0
 
   /// Bit fields: the loop's number, whether helpers may still join it, and how many are inside.
   alignas(64) std::atomic<uint32_t> state_{0};

@@ -20,7 +20,7 @@ namespace {
 
 // More than machines have cores. A larger number is taken for a mistake and reduced to this.
 constexpr size_t kMostThreads = 1024;
-// Ranges per thread. Several ranges let other threads take over the rest of a late thread's share.
+// Ranges per thread. Several ranges let other threads take over the rest of a late thread's ranges.
 constexpr int64_t kRangesPerThread = 16;
 
 thread_local bool serial = false;
@@ -107,7 +107,7 @@ void ThreadPool::run(int64_t n, int64_t grain, Body body, void* context, size_t 
         l.body(l.context, i * l.range, std::min(l.n, (i + 1) * l.range), thread);
         serial = outer;
       },
-      &loop, impl_->history.next_after({reads, ranges, loop.range}));
+      &loop, impl_->history.record_and_predict({reads, ranges, loop.range}));
 }
 
 ::pthreadpool* ThreadPool::handle() {

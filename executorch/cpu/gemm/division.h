@@ -14,8 +14,8 @@ namespace executorch::cpu::gemm {
 constexpr int64_t ceil_div(int64_t a, int64_t b) {
   return (a + b - 1) / b;
 }
-constexpr int64_t round_up(int64_t a, int64_t unit) {
-  return ceil_div(a, unit) * unit;
+constexpr int64_t round_up(int64_t a, int64_t multiple) {
+  return ceil_div(a, multiple) * multiple;
 }
 
 /// The distance in elements, at least `least`, from an element of B that is read to the one that is
@@ -25,8 +25,8 @@ constexpr int64_t round_up(int64_t a, int64_t unit) {
 /// number of rows. Where rows are read side by side, it is a whole number of groups of n_together
 /// rows, so that each row prefetches the row at its own place in a later group.
 constexpr int64_t prefetch_distance(int64_t least, int64_t n_together, int64_t row, int64_t ldb) {
-  const int64_t unit = n_together > 1 ? n_together * ldb : ldb == row ? 1 : ldb;
-  return unit > 0 ? round_up(least, unit) : least;
+  const int64_t multiple = n_together > 1 ? n_together * ldb : ldb == row ? 1 : ldb;
+  return multiple > 0 ? round_up(least, multiple) : least;
 }
 
 /// One K-slice of one block of C: the terms [p0, p0 + np) of the sums of the ni x nj block at row
@@ -36,30 +36,30 @@ struct KSlice {
 };
 
 struct Division {
-  /// The least number of units of columns in a block. In blocks of a single unit, rows of A would
+  /// The least number of panels of columns in a block. In blocks of a single panel, rows of A would
   /// be read again for each panel.
-  static constexpr int64_t kLeastUnits = 2;
+  static constexpr int64_t kLeastPanels = 2;
 
   int64_t m = 0, n = 0, k = 0, batch = 1;
-  int64_t unit = 1;  // columns; the width of a block is a multiple of it
+  int64_t panel_columns = 1;  // of a panel; blocks, except the last one, have whole panels
   int64_t n_slices = 1, depth = 1;
   int64_t rows = 1;  // the most rows of a block
   int64_t n_row_blocks = 1, n_column_blocks = 1;
   /// The most threads that the product has enough work for.
   int64_t most_workers = 1;
 
-  /// Divides the columns into blocks of at most `most` units, which differ by at most a unit in
+  /// Divides the columns into blocks of at most `most` panels, which differ by at most a panel in
   /// width. There are enough blocks for the threads to finish at about the same time, so that each
-  /// thread packs its own part of B and rows need not be divided. But a block keeps kLeastUnits
-  /// units, unless some thread would otherwise get no block even with `row_blocks` blocks of rows.
+  /// thread packs its own part of B and rows need not be divided. But a block keeps kLeastPanels
+  /// panels, unless some thread would otherwise get no block even with `row_blocks` blocks of rows.
   void divide_columns(int64_t most, int64_t row_blocks) {
-    const int64_t threads = n_threads(), units = ceil_div(n, unit);
+    const int64_t threads = n_threads(), panels = ceil_div(n, panel_columns);
     const int64_t busy = ceil_div(std::min(threads, most_workers), batch * row_blocks);
     const int64_t even = most_workers == 1 ? 1 : ceil_div(even_blocks(), batch * n_row_blocks);
-    n_column_blocks = std::max({ceil_div(units, std::max<int64_t>(most, 1)), std::min(busy, units),
-                                std::min(even, units / kLeastUnits)});
+    n_column_blocks = std::max({ceil_div(panels, std::max<int64_t>(most, 1)),
+                                std::min(busy, panels), std::min(even, panels / kLeastPanels)});
     if (n_column_blocks > 1 && n_column_blocks < 4 * threads) {
-      n_column_blocks = std::min(round_up(n_column_blocks, threads), units);
+      n_column_blocks = std::min(round_up(n_column_blocks, threads), panels);
     }
   }
   /// Divides the rows into no more blocks than it takes to have `wanted` blocks of C, because each
@@ -75,13 +75,16 @@ struct Division {
   /// The number of blocks with which threads finish at about the same time.
   static int64_t even_blocks() { return n_threads() == 1 ? 1 : 4 * n_threads(); }
   /// How many of n columns a range of a parallel loop has so that threads finish at about the same
-  /// time: `least` to `most`, in general a multiple of `unit`.
-  static int64_t even_columns(int64_t n, int64_t unit, int64_t least, int64_t most) {
-    return std::clamp(round_up(ceil_div(n, even_blocks()), unit), least, most / unit * unit);
+  /// time: `least` to `most`, in general a multiple of `multiple`.
+  static int64_t even_columns(int64_t n, int64_t multiple, int64_t least, int64_t most) {
+    return std::clamp(round_up(ceil_div(n, even_blocks()), multiple), least,
+                      most / multiple * multiple);
   }
   static int64_t n_threads() { return static_cast<int64_t>(loop_threads()); }
 
-  int64_t columns() const { return ceil_div(ceil_div(n, unit), n_column_blocks) * unit; }
+  int64_t columns() const {
+    return ceil_div(ceil_div(n, panel_columns), n_column_blocks) * panel_columns;
+  }
   int64_t n_blocks() const { return batch * n_column_blocks * n_row_blocks; }
   int64_t workers() const { return std::min({n_threads(), n_blocks(), most_workers}); }
 
@@ -102,7 +105,7 @@ struct Division {
 
  private:
   int64_t first_column(int64_t block) const {
-    return block * ceil_div(n, unit) / n_column_blocks * unit;
+    return block * ceil_div(n, panel_columns) / n_column_blocks * panel_columns;
   }
 };
 

@@ -1,5 +1,5 @@
-/// The driver of products of many rows. It is generic over the kind of product, class Product
-/// below.
+/// The driver of products of many rows. It is generic over the kind of product: the concept
+/// DriverProduct below says what it needs of one.
 ///
 /// C is divided into blocks and the sum into K-slices (division.h). A thread takes one block after
 /// the other. It multiplies the rows of A of one tile by all packed panels of B, then those of the
@@ -9,35 +9,13 @@
 /// microkernels do it between their multiply-adds; otherwise the driver does it after each tile. If
 /// panels are packed already, or all rows of a block stay in L2, the loops can be exchanged
 /// (panels_first()): then each panel is multiplied by all tiles before the next panel.
-///
-/// A Product has these members; t is a KSlice, j a column of its block:
-///   division()                  the Division
-///   memory()                    the Memory that a thread needs
-///   Rows                        a type: rows of A as microkernels read them, and a thread's state
-///   enter(t, after, buffers, rows)   begins slice t. `after` is the slice that the thread
-///                               multiplies next, or null. Returns the number of tiles of t
-///   prepare(t, tile, n_tiles, buffers, rows)   makes the rows of A of one tile ready
-///   panel_width(t, j)           the columns of the panel that begins at column j
-///   multiply(t, j, buffers, rows)    multiplies the rows of the tile by the panel at column j, and
-///                               finishes the results if t is the last slice
-///   units(t)                    the number of units of work that packing all panels of t takes
-///   tiles_pack(t)               whether the microkernels, as told by enter(), prefetch and pack
-///                               the panels of t while they multiply the slice before it
-///   pack_rest(t, panels, rows)  packs the part of t that the microkernels did not pack
-///   fetch(t, begin, end, rows)  lets the next multiply() prefetch what units [begin, end) are
-///                               packed from, or the first of these units; returns their number
-///   pack(t, begin, end, panels) packs units [begin, end) immediately
-/// A Product that can exchange the loops over tiles and panels also has
-///   panels_first()              whether each panel is multiplied by all tiles before the next
-///   looks_ahead()               whether run_panels() takes the next block before it computes
-///                               the current one
-///   multiply_panel(t, j, buffers, rows)   multiplies all rows of t by the panel at column j
 #pragma once
 
 #include <executorch/cpu/gemm/division.h>
 #include <executorch/cpu/scratch.h>
 
 #include <atomic>
+#include <concepts>
 #include <utility>
 
 namespace executorch::cpu::gemm {
@@ -51,13 +29,60 @@ struct Memory {
   Size panels, rows, sums;
 };
 
+/// What the driver needs of every Product. `t` is a K-slice, `j` a column of its block, and `state`
+/// what a thread remembers between calls; a Product names its type ThreadState.
 template <class Product>
-concept TakesPanels = requires(const Product& product) {
-  product.panels_first();
+concept DriverProduct = requires(const Product& product, typename Product::ThreadState& state,
+                                 const KSlice& t, const KSlice* after, const Buffers& buffers,
+                                 int64_t j, int64_t tile, int64_t n_tiles, int64_t begin,
+                                 int64_t end, uint8_t* panels) {
+  { product.division() } -> std::convertible_to<const Division&>;
+  /// The memory that a thread needs.
+  { product.memory() } -> std::same_as<Memory>;
+  /// Begins slice t. `after` is the slice that the thread multiplies next, or null. Returns the
+  /// number of tiles of t.
+  { product.enter(t, after, buffers, state) } -> std::same_as<int64_t>;
+  /// Makes the rows of A of one tile ready.
+  product.prepare(t, tile, n_tiles, buffers, state);
+  /// The columns of the panel that begins at column j.
+  { product.panel_width(t, j) } -> std::same_as<int64_t>;
+  /// Multiplies the rows of the tile by the panel at column j, and finishes the results if t is the
+  /// last slice.
+  product.multiply(t, j, buffers, state);
+  /// The number of steps that packing all panels of t takes.
+  { product.pack_steps(t) } -> std::same_as<int64_t>;
+  /// Whether the microkernels, as told by enter(), prefetch and pack the panels of t while they
+  /// multiply the slice before it.
+  { product.tiles_pack(t) } -> std::same_as<bool>;
+  /// Packs the part of t that the microkernels did not pack.
+  product.pack_rest(t, panels, state);
+  /// Lets the next multiply() prefetch what the steps [begin, end) pack, or what the first of these
+  /// steps do. Returns the number of these steps.
+  { product.fetch(t, begin, end, state) } -> std::same_as<int64_t>;
+  /// Does the steps [begin, end) of packing now.
+  product.pack(t, begin, end, panels);
 };
 
+/// Whether a Product can exchange the loops over tiles and panels. It then is a PanelsFirstProduct.
 template <class Product>
+concept HasPanelsFirst = requires(const Product& product) {
+  product.panels_first();
+};
+template <class Product>
+concept PanelsFirstProduct = requires(const Product& product, typename Product::ThreadState& state,
+                                      const KSlice& t, int64_t j, const Buffers& buffers) {
+  /// Whether each panel is multiplied by all tiles before the next panel.
+  { product.panels_first() } -> std::same_as<bool>;
+  /// Whether run_panels() takes the next block before it computes the current one.
+  { product.looks_ahead() } -> std::same_as<bool>;
+  /// Multiplies all rows of t by the panel at column j.
+  product.multiply_panel(t, j, buffers, state);
+};
+
+template <DriverProduct Product>
 class Driver {
+  static_assert(!HasPanelsFirst<Product> || PanelsFirstProduct<Product>);
+
  public:
   explicit Driver(const Product& product) : product_(product), division_(product.division()) {}
 
@@ -77,7 +102,7 @@ class Driver {
       uint8_t* const begin = buffers + worker * size.value();
       uint8_t* const behind = begin + (panels + next_panels).value();
       const Buffers own{begin, begin + panels.value(), behind, behind + rows.value()};
-      if constexpr (TakesPanels<Product>) {
+      if constexpr (HasPanelsFirst<Product>) {
         if (product_.panels_first()) return run_panels(next, own);
       }
       run_blocks(next, own);
@@ -86,10 +111,11 @@ class Driver {
   }
 
  private:
-  static constexpr int64_t kLine = Scratch::kLine, kRateUnit = 1 << 20, kLagPanels = 2;
+  static constexpr int64_t kLine = Scratch::kLine, kLagPanels = 2;
+  static constexpr int64_t kOneStep = 1 << 20;  // one step of packing as a fixed-point number
 
   bool panels_first() const {
-    if constexpr (TakesPanels<Product>) return product_.panels_first();
+    if constexpr (HasPanelsFirst<Product>) return product_.panels_first();
     return false;
   }
 
@@ -97,7 +123,7 @@ class Driver {
   /// by all tiles before the next panel.
   void run_panels(std::atomic<int64_t>& next, const Buffers& buffers) const {
     const int64_t n_blocks = division_.n_blocks();
-    typename Product::Rows rows;
+    typename Product::ThreadState state;
     int64_t block = next++, number = 0;
     while (block < n_blocks) {
       const KSlice t = division_.slice(block, number);
@@ -105,9 +131,9 @@ class Driver {
       if (ends) number = 0;
       if (ends && product_.looks_ahead()) block = next++;
       const KSlice after = division_.slice(std::min(block, n_blocks - 1), number);
-      product_.enter(t, block < n_blocks ? &after : nullptr, buffers, rows);
+      product_.enter(t, block < n_blocks ? &after : nullptr, buffers, state);
       for (int64_t j = 0; j < t.nj; j += product_.panel_width(t, j)) {
-        product_.multiply_panel(t, j, buffers, rows);
+        product_.multiply_panel(t, j, buffers, state);
       }
       if (ends && !product_.looks_ahead()) block = next++;
     }
@@ -121,13 +147,13 @@ class Driver {
     int64_t block = next++, number = 0;
     if (block >= n_blocks) return;
     KSlice slice = division_.slice(block, number);
-    typename Product::Rows rows;
-    product_.pack(slice, 0, product_.units(slice), buffers.panels);
+    typename Product::ThreadState state;
+    product_.pack(slice, 0, product_.pack_steps(slice), buffers.panels);
     while (true) {
       if (++number == division_.n_slices) block = next++, number = 0;
-      if (block >= n_blocks) return run_slice(slice, buffers, rows, nullptr);
+      if (block >= n_blocks) return run_slice(slice, buffers, state, nullptr);
       const KSlice after = division_.slice(block, number);
-      run_slice(slice, buffers, rows, &after);
+      run_slice(slice, buffers, state, &after);
       slice = after;
       std::swap(buffers.panels, buffers.next_panels);
     }
@@ -135,37 +161,37 @@ class Driver {
 
   /// Multiplies slice t. Meanwhile prefetches and packs the panels of `after`, the next slice,
   /// unless it is null.
-  void run_slice(const KSlice& t, const Buffers& buffers, typename Product::Rows& rows,
+  void run_slice(const KSlice& t, const Buffers& buffers, typename Product::ThreadState& state,
                  const KSlice* after) const {
-    const int64_t n_tiles = product_.enter(t, after, buffers, rows);
+    const int64_t n_tiles = product_.enter(t, after, buffers, state);
     const bool tiles_pack = after != nullptr && product_.tiles_pack(*after);
-    const int64_t units = after == nullptr || tiles_pack ? 0 : product_.units(*after);
-    // Units become due in proportion to the columns that are done; each tile has t.nj columns. A
-    // unit is packed `lag` columns after it was prefetched: by then its cache lines have arrived
-    // and are still in the cache.
+    const int64_t steps = after == nullptr || tiles_pack ? 0 : product_.pack_steps(*after);
+    // Steps of packing become due in proportion to the columns that are done; each tile has t.nj
+    // columns. What a step packs is prefetched `lag` columns earlier: by then its cache lines have
+    // arrived and are still in the cache.
     const int64_t columns = n_tiles * t.nj;
     const int64_t lag = std::min(kLagPanels * product_.panel_width(t, 0), columns / 2);
-    const int64_t rate = units * kRateUnit / (columns - lag) + 1;  // per column; rounded up
+    const int64_t rate = steps * kOneStep / (columns - lag) + 1;  // per column; rounded up
     const auto due = [&](int64_t n) {
-      return std::min(rate * std::max<int64_t>(n, 0) / kRateUnit, units);
+      return std::min(rate * std::max<int64_t>(n, 0) / kOneStep, steps);
     };
     int64_t fetched = 0, packed = 0;
     for (int64_t tile = 0; tile < n_tiles; ++tile) {
-      product_.prepare(t, tile, n_tiles, buffers, rows);
+      product_.prepare(t, tile, n_tiles, buffers, state);
       for (int64_t j = 0, width; j < t.nj; j += width) {
         width = product_.panel_width(t, j);
-        if (units == 0) {
-          product_.multiply(t, j, buffers, rows);
+        if (steps == 0) {
+          product_.multiply(t, j, buffers, state);
           continue;
         }
         const int64_t done = tile * t.nj + std::min(j + width, t.nj), end = due(done - lag);
-        fetched += product_.fetch(*after, fetched, due(done), rows);
-        product_.multiply(t, j, buffers, rows);
+        fetched += product_.fetch(*after, fetched, due(done), state);
+        product_.multiply(t, j, buffers, state);
         if (packed < end) product_.pack(*after, packed, end, buffers.next_panels);
         packed = end;
       }
     }
-    if (tiles_pack) product_.pack_rest(*after, buffers.next_panels, rows);
+    if (tiles_pack) product_.pack_rest(*after, buffers.next_panels, state);
   }
 
   const Product& product_;

@@ -133,7 +133,7 @@ HWY_INLINE void DotsOf(const FewRows<T>& f, int64_t i0, int64_t j0, const DotsAh
 }
 
 template <class T>
-void FewDots(const FewRows<T>& f) {
+void FewRowsDot(const FewRows<T>& f) {
   // If A has more than kPassRows rows, the same kDots columns are read in several passes. Each pass
   // prefetches its share of the next kDots columns.
   constexpr int kPassRows = 4;
@@ -228,7 +228,7 @@ void AddRowsOfB(const FewRows<T>& f, int64_t p) {
 }
 
 template <class T>
-void FewRowsOfB(const FewRows<T>& f) {
+void FewRowsAxpy(const FewRows<T>& f) {
   constexpr int kRows = 4;
   int64_t p = 0;
   for (; p + kRows <= f.k; p += kRows) AddRowsOfB<kRows>(f, p);

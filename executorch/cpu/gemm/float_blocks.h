@@ -54,16 +54,16 @@ class Blocks {
 
   // ---- what the driver asks for ----
 
-  /// The state that every call of multiply() reads. It lies together in memory because the
-  /// multiply-adds between two calls evict it from L1.
-  struct Rows {
+  /// What a thread remembers between calls. Every call of multiply() reads it, so it lies together
+  /// in memory: the multiply-adds between two calls evict it from L1.
+  struct ThreadState {
     Tile<Acc> tile = {};    // the arguments of the next microkernel call
     Ahead<Acc> ahead = {};  // what microkernels prefetch and copy for the next slice
     void (*run)(const Tile<Acc>&) = nullptr;
     int64_t whole = 0;              // columns in panels of full width, which `run` multiplies by
     int64_t width = 0, b_step = 0;  // columns of such a panel; elements from one to the next
     int64_t finished = 0;           // columns whose results the microkernels finish
-    int64_t i = 0, height = 0;
+    int64_t i = 0, height = 0;      // the first row of the tile in the slice, and its rows
   };
 
   const Division& division() const { return division_; }
@@ -79,66 +79,67 @@ class Blocks {
   /// the latency of its loads. Where rows of A are a multiple of the L1 set stride apart, they
   /// compete with one another and with the panel for the ways of one cache set; then tiles are
   /// lower.
-  int64_t enter(const KSlice& t, const KSlice* after, const Buffers& buffers, Rows& rows) const {
+  int64_t enter(const KSlice& t, const KSlice* after, const Buffers& buffers,
+                ThreadState& state) const {
     const int64_t set_stride = machine().l1_set_stride, ways = machine().l1 / set_stride;
     const bool compete = a_in_place_ && lda_ * kSize % set_stride == 0 &&
                          row_.rows + ceil_div(t.np * width_ * kSize, set_stride) > ways;
     const int64_t n_tiles = ceil_div(t.ni, compete ? ceil_div(row_.rows * 2, 3) : row_.rows);
-    rows.ahead = {};
-    rows.tile.ahead = &rows.ahead;
+    state.ahead = {};
+    state.tile.ahead = &state.ahead;
     if (after != nullptr && tiles_pack(*after)) {
-      look_ahead(*after, buffers.next_panels, rows.ahead);
+      look_ahead(*after, buffers.next_panels, state.ahead);
       const int64_t steps = n_tiles * ceil_div(t.nj, width_) * (t.np / Ahead<Acc>::kSteps);
-      const bool copied = rows.ahead.rows_to_copy > 0;
-      rows.ahead.fetch.spread_over(steps, copied ? Ahead<Acc>::kRowsBehind : 0);
+      const bool copied = state.ahead.rows_to_copy > 0;
+      state.ahead.fetch.spread_over(steps, copied ? Ahead<Acc>::kRowsBehind : 0);
     }
     return n_tiles;
   }
 
   void prepare(const KSlice& t, int64_t tile, int64_t n_tiles, const Buffers& buffers,
-               Rows& rows) const {
-    rows.i = t.ni * tile / n_tiles;
-    rows.height = t.ni * (tile + 1) / n_tiles - rows.i;
-    rows.tile.a = rows_of_a(t, rows, reinterpret_cast<Acc*>(buffers.rows));
-    rows.tile.lda = lda_;
-    rows.tile.k = t.np;
-    rows.whole = t.nj / width_ * width_;
-    rows.finished = is_last(t) ? columns_finished(t) : t.nj;
-    rows.run = row_.tile_of(width_, rows.height);
-    place(t, 0, buffers, rows);
-    if (is_last(t) && rows.finished < t.nj) fetch_result(t, rows);
+               ThreadState& state) const {
+    state.i = t.ni * tile / n_tiles;
+    state.height = t.ni * (tile + 1) / n_tiles - state.i;
+    state.tile.a = rows_of_a(t, state, reinterpret_cast<Acc*>(buffers.rows));
+    state.tile.lda = lda_;
+    state.tile.k = t.np;
+    state.whole = t.nj / width_ * width_;
+    state.finished = is_last(t) ? columns_finished(t) : t.nj;
+    state.run = row_.tile_of(width_, state.height);
+    place(t, 0, buffers, state);
+    if (is_last(t) && state.finished < t.nj) fetch_result(t, state);
   }
 
   /// The width of the panel that begins at column j of the block.
   int64_t panel_width(const KSlice& t, int64_t j) const { return row_.panel_width(t.nj - j); }
 
-  void multiply(const KSlice& t, int64_t j, const Buffers& buffers, Rows& rows) const {
-    Tile<Acc>& tile = rows.tile;
-    if (j < rows.whole) {
-      rows.run(tile);
-      tile.b += rows.b_step;
-      tile.to += rows.width;
-      if (tile.partial != nullptr) tile.partial += rows.width;
-      if (tile.bias != nullptr) tile.bias += rows.width;
-      if (tile.residual != nullptr) tile.residual += rows.width;
-      j += rows.width;
+  void multiply(const KSlice& t, int64_t j, const Buffers& buffers, ThreadState& state) const {
+    Tile<Acc>& tile = state.tile;
+    if (j < state.whole) {
+      state.run(tile);
+      tile.b += state.b_step;
+      tile.to += state.width;
+      if (tile.partial != nullptr) tile.partial += state.width;
+      if (tile.bias != nullptr) tile.bias += state.width;
+      if (tile.residual != nullptr) tile.residual += state.width;
+      j += state.width;
     } else {
-      place(t, j, buffers, rows);
+      place(t, j, buffers, state);
       const int64_t width = panel_width(t, j);
-      row_.tile_of(width, rows.height)(tile);
+      row_.tile_of(width, state.height)(tile);
       j += width;
     }
-    if (j >= t.nj && rows.finished < t.nj) {
-      const Acc* const sums = sums_of(rows, buffers);
-      finish(g_, t.s, sums + rows.finished, division_.columns(), t.i0 + rows.i, rows.height,
-             t.j0 + rows.finished, t.nj - rows.finished);
+    if (j >= t.nj && state.finished < t.nj) {
+      const Acc* const sums = sums_of(state, buffers);
+      finish(g_, t.s, sums + state.finished, division_.columns(), t.i0 + state.i, state.height,
+             t.j0 + state.finished, t.nj - state.finished);
     }
   }
 
-  /// The number of units that packing takes. A unit is a row of B if rows are contiguous,
+  /// The number of steps that packing takes. A step packs a row of B if rows are contiguous,
   /// kMostLanes rows of a panel if columns are, and otherwise a whole panel. There are none if B is
   /// prepacked.
-  int64_t units(const KSlice& t) const {
+  int64_t pack_steps(const KSlice& t) const {
     if (by_rows_) return panels_ != nullptr ? 0 : t.np;
     return ceil_div(t.nj, width_) * (by_columns_ ? pieces(t) : 1);
   }
@@ -146,13 +147,13 @@ class Blocks {
   bool tiles_pack(const KSlice& t) const {
     return panels_ != nullptr || (std::is_same_v<T, Acc> && by_rows_ && t.nj % width_ == 0);
   }
-  void pack_rest(const KSlice& t, uint8_t* to, const Rows& rows) const {
-    if (rows.ahead.rows_to_copy > 0) pack(t, t.np - rows.ahead.rows_to_copy, t.np, to);
+  void pack_rest(const KSlice& t, uint8_t* to, const ThreadState& state) const {
+    if (state.ahead.rows_to_copy > 0) pack(t, t.np - state.ahead.rows_to_copy, t.np, to);
   }
 
-  int64_t fetch(const KSlice& t, int64_t begin, int64_t end, Rows& rows) const {
+  int64_t fetch(const KSlice& t, int64_t begin, int64_t end, ThreadState& state) const {
     if (begin >= end) return 0;
-    RowPrefetch& b = rows.ahead.fetch;
+    RowPrefetch& b = state.ahead.fetch;
     const int64_t j = begin / pieces(t) * width_, first = begin % pieces(t);
     const int64_t p = first * kMostLanes;
     if (by_columns_) end = std::min(end, begin - first + pieces(t));  // of one panel
@@ -163,7 +164,7 @@ class Blocks {
       b.stride = g_.b.col_stride * kStored;
       b.lines = lines(std::min((first + end - begin) * kMostLanes, t.np) - p, b);
     }
-    b.spread_over(rows.tile.k / Ahead<Acc>::kSteps);
+    b.spread_over(state.tile.k / Ahead<Acc>::kSteps);
     return end - begin;
   }
 
@@ -194,7 +195,7 @@ class Blocks {
   void divide(int64_t depth) {
     Division& d = division_;
     d.m = g_.m, d.n = g_.n, d.k = g_.k, d.batch = g_.batch;
-    d.unit = width_;
+    d.panel_columns = width_;
     d.n_slices = std::max<int64_t>(ceil_div(d.k, depth), 1);
     d.depth = std::max<int64_t>(ceil_div(d.k, d.n_slices), 1);
     d.most_workers =
@@ -265,30 +266,30 @@ class Blocks {
     }
   }
 
-  Acc* sums_of(const Rows& rows, const Buffers& buffers) const {
+  Acc* sums_of(const ThreadState& state, const Buffers& buffers) const {
     return reinterpret_cast<Acc*>(buffers.sums) +
-           (division_.n_slices == 1 ? 0 : rows.i * division_.columns());
+           (division_.n_slices == 1 ? 0 : state.i * division_.columns());
   }
   /// The number of columns of the last slice whose results the microkernels finish.
   int64_t columns_finished(const KSlice& t) const {
     if (!tiles_finish_) return 0;
-    return t.nj % row_.unit == 0 ? t.nj : t.nj / width_ * width_;
+    return t.nj % row_.width_step == 0 ? t.nj : t.nj / width_ * width_;
   }
   /// Sets where microkernels from column j on read B and store their sums or results.
-  void place(const KSlice& t, int64_t j, const Buffers& buffers, Rows& rows) const {
-    Tile<Acc>& tile = rows.tile;
+  void place(const KSlice& t, int64_t j, const Buffers& buffers, ThreadState& state) const {
+    Tile<Acc>& tile = state.tile;
     const int64_t in_place = columns_in_place(t), width = panel_width(t, j);
-    tile.to = sums_of(rows, buffers) + j;
+    tile.to = sums_of(state, buffers) + j;
     tile.ld_to = division_.columns();
     tile.partial = t.p0 > 0 ? tile.to : nullptr;
     tile.ld_partial = tile.ld_to;
     tile.bias = tile.residual = nullptr;
     tile.bounded = false;
-    if (is_last(t) && j < rows.finished) finish_in_tile(t, rows.i, j, tile);
+    if (is_last(t) && j < state.finished) finish_in_tile(t, state.i, j, tile);
     tile.b = reinterpret_cast<const Acc*>(buffers.panels) + (j - in_place) * t.np;
     tile.ldb = width;
-    rows.b_step = width_ * (panels_ != nullptr ? g_.k : t.np);
-    rows.width = width_;
+    state.b_step = width_ * (panels_ != nullptr ? g_.k : t.np);
+    state.width = width_;
     if (panels_ != nullptr) {
       tile.b = panel_at(t, j);
       return;
@@ -297,7 +298,7 @@ class Blocks {
       if (j < in_place) {
         tile.b = b_at(t, 0, j);
         tile.ldb = g_.b.row_stride;
-        rows.b_step = width_;
+        state.b_step = width_;
       }
     }
   }
@@ -321,10 +322,10 @@ class Blocks {
   }
 
   /// Returns the rows of a tile as the microkernels read them: in place, or converted to `to`.
-  const Acc* rows_of_a(const KSlice& t, const Rows& rows, Acc* to) const {
-    const int64_t at = t.i0 + rows.i;
+  const Acc* rows_of_a(const KSlice& t, const ThreadState& state, Acc* to) const {
+    const int64_t at = t.i0 + state.i;
     if (g_.a_source.produce != nullptr) {
-      g_.a_source.produce(g_.a_source.matrix, t.s, at, rows.height, t.p0, t.np, to, lda_);
+      g_.a_source.produce(g_.a_source.matrix, t.s, at, state.height, t.p0, t.np, to, lda_);
       return to;
     }
     Matrix<const T> a = g_.a;
@@ -332,15 +333,15 @@ class Blocks {
     if constexpr (std::is_same_v<T, Acc>) {
       if (a_in_place_) return a.data;
     }
-    convert_rows(a, rows.height, t.np, to, lda_);
+    convert_rows(a, state.height, t.np, to, lda_);
     return to;
   }
 
   /// Prefetches the cache lines of C that the results of the tiles will be stored to.
-  void fetch_result(const KSlice& t, const Rows& rows) const {
+  void fetch_result(const KSlice& t, const ThreadState& state) const {
     if (g_.c.col_stride != 1) return;
-    const T* row = g_.c.data + t.s * g_.c_batch + (t.i0 + rows.i) * g_.c.row_stride + t.j0;
-    for (int64_t r = 0; r < rows.height; ++r, row += g_.c.row_stride) {
+    const T* row = g_.c.data + t.s * g_.c_batch + (t.i0 + state.i) * g_.c.row_stride + t.j0;
+    for (int64_t r = 0; r < state.height; ++r, row += g_.c.row_stride) {
       for (int64_t j = 0; j < t.nj; j += kLine / kStored) __builtin_prefetch(row + j, 1, 3);
     }
     keep_prefetches();

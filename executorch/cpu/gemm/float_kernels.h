@@ -28,16 +28,16 @@ namespace executorch::cpu::gemm {
 /// prefetched. The prefetches are spread over the steps of the microkernel, because its loads would
 /// have to wait behind many prefetches in a row.
 struct RowPrefetch {
-  static constexpr int64_t kLineUnit = 1 << 20;
+  static constexpr int64_t kOneLine = 1 << 20;  // one line as a fixed-point number
 
   const char* from = nullptr;
   int64_t rows = 0, lines = 1, stride = 0, line = 0;
-  int64_t rate = 0, due = 0;  // lines per step, and lines due by now; both times kLineUnit
+  int64_t rate = 0, due = 0;  // lines per step, and lines due by now; both times kOneLine
 
   /// Sets the rate so that all rows, and `more_rows` further rows that are not prefetched, are due
   /// after `steps` steps.
   void spread_over(int64_t steps, int64_t more_rows = 0) {
-    rate = (rows + more_rows) * lines * kLineUnit / std::max<int64_t>(steps, 1) + 1;
+    rate = (rows + more_rows) * lines * kOneLine / std::max<int64_t>(steps, 1) + 1;
   }
 };
 
@@ -58,7 +58,7 @@ struct Ahead {
 
   int64_t steps_at_once() const {
     const int64_t rate = std::max<int64_t>(fetch.rate, 1);
-    return std::clamp<int64_t>(kLinesAtOnce * RowPrefetch::kLineUnit / rate, 1, kMostStepsAtOnce);
+    return std::clamp<int64_t>(kLinesAtOnce * RowPrefetch::kOneLine / rate, 1, kMostStepsAtOnce);
   }
 };
 
@@ -85,8 +85,8 @@ struct Tile {
 };
 
 constexpr int kMostLanes = 16;
-/// The width of the widest panel of any instruction set, in units (vectors) and in columns.
-constexpr int kMostUnits = 3, kMostPanelColumns = kMostUnits * kMostLanes;
+/// The width of the widest panel of any instruction set, in vectors and in columns.
+constexpr int kMostPanelVectors = 3, kMostPanelColumns = kMostPanelVectors * kMostLanes;
 
 /// Multiplies few rows of A, contiguous and converted to float, by a B that is read where it lies.
 template <class T>
@@ -101,9 +101,10 @@ struct FewRows {
   float* sums;  // [m, n]
   int64_t ld_sums;
 };
-/// The most rows of A for which FewRows is faster than the driver: kFewDots where columns of B are
-/// contiguous, because packing would have to transpose them, and kFewRows where rows of B are.
-constexpr int64_t kFewDots = 16, kFewRows = 8;
+/// The most rows of A for which the microkernels of FewRows are faster than the driver:
+/// few_rows_dot up to kMostDotRows, because packing contiguous columns of B would have to transpose
+/// them, and few_rows_axpy up to kMostAxpyRows.
+constexpr int64_t kMostDotRows = 16, kMostAxpyRows = 8;
 
 /// How rows of A become what microkernels read.
 template <class T>
@@ -132,7 +133,7 @@ struct Types {
   using Tile = gemm::Tile<Accumulator<T>>;
   using Few = FewRows<T>;
   using Results = gemm::Results<T>;
-  static constexpr int kWidths = kMostUnits;
+  static constexpr int kWidths = kMostPanelVectors;
 };
 
 }  // namespace executorch::cpu::gemm

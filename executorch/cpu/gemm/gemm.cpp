@@ -26,7 +26,7 @@ class FewRowsProduct {
   bool run() {
     const Scratch::Frame frame(scratch_);
     if (!in_place_ && !convert_a()) return false;
-    const bool by_columns = g_.b.row_stride == 1 && (g_.b.col_stride != 1 || g_.m > kFewRows);
+    const bool by_columns = g_.b.row_stride == 1 && (g_.b.col_stride != 1 || g_.m > kMostAxpyRows);
     if (!by_columns && has_panels(g_)) {
       run_panels();
     } else if (by_columns || !run_slices()) {
@@ -108,7 +108,7 @@ class FewRowsProduct {
         f.k = std::max<int64_t>(std::min(depth, g_.k - p0), 0);
         f.sums = sums + (s * slices + slice) * m * n + j0;
         f.ld_sums = n;
-        row_.few_rows(f);
+        row_.few_rows_axpy(f);
       }
     });
     parallel_for(g_.batch * n, kGrainWork / (slices * m), [&](int64_t begin, int64_t end) {
@@ -135,7 +135,7 @@ class FewRowsProduct {
     }
     parallel_for(g_.batch * n_chunks, ceil_div(kGrainWork / 4, work),
                  [&](int64_t begin, int64_t end) {
-                   alignas(64) float sums[kFewRows * kTaskColumns];
+                   alignas(64) float sums[kMostAxpyRows * kTaskColumns];
                    for (int64_t i = begin; i < end; ++i) {
                      const int64_t s = i / n_chunks, j0 = i % n_chunks * chunk;
                      const int64_t nj = std::min(chunk, g_.n - j0);
@@ -184,14 +184,14 @@ class FewRowsProduct {
     }
     parallel_for(g_.batch * n_chunks, ceil_div(kGrainWork / 4, work),
                  [&](int64_t begin, int64_t end) {
-                   alignas(64) float sums[kFewDots * kTaskColumns];
+                   alignas(64) float sums[kMostDotRows * kTaskColumns];
                    for (int64_t i = begin; i < end; ++i) {
                      const int64_t s = i / n_chunks, j0 = i % n_chunks * chunk;
                      FewRows<T> f = columns(s, j0, std::min(chunk, g_.n - j0));
                      f.sums = sums;
                      f.ld_sums = kTaskColumns;
                      f.ldb = by_columns ? g_.b.col_stride : g_.b.row_stride;
-                     by_columns ? row_.few_dots(f) : row_.few_rows(f);
+                     by_columns ? row_.few_rows_dot(f) : row_.few_rows_axpy(f);
                      row_.finish({&g_, s, sums, kTaskColumns, 0, g_.m, j0, f.n});
                    }
                  });
@@ -215,14 +215,15 @@ bool Gemm<T>::run(Scratch& scratch) const {
   const bool in_memory = a_source.produce == nullptr && b_source.produce == nullptr;
   // A product with few columns is computed as its transpose, which has few rows. So is one whose
   // result has contiguous columns, so that rows become contiguous.
-  const bool by_columns = c.row_stride == 1 && c.col_stride != 1 && n > 1 && m > gemm::kFewRows;
-  if (in_memory && m > 1 && ((n < m && n <= gemm::kFewRows) || by_columns)) {
+  const bool by_columns =
+      c.row_stride == 1 && c.col_stride != 1 && n > 1 && m > gemm::kMostAxpyRows;
+  if (in_memory && m > 1 && ((n < m && n <= gemm::kMostAxpyRows) || by_columns)) {
     return gemm::transposed(*this).run(scratch);
   }
   scratch.add_products(Size(batch) * m * n * k);
   if constexpr (gemm::kIsStoredFloat<T>) {
-    const bool few =
-        (b.row_stride == 1 && m <= gemm::kFewDots) || (b.col_stride == 1 && m <= gemm::kFewRows);
+    const bool few = (b.row_stride == 1 && m <= gemm::kMostDotRows) ||
+                     (b.col_stride == 1 && m <= gemm::kMostAxpyRows);
     if (in_memory && few && k > 0) return gemm::FewRowsProduct<T>(*this, scratch).run();
   }
   if constexpr (gemm::kIsStoredFloat<T>) {

@@ -436,7 +436,7 @@ TEST(Division, LeavesNoWorkerWithoutABlock) {
       for (const int64_t n : {1, 32, 100, 768, 5000}) {
         for (const int64_t workers : {1, 3, 100}) {
           gemm::Division d;
-          d.m = m, d.n = n, d.k = 64, d.unit = 32, d.most_workers = workers;
+          d.m = m, d.n = n, d.k = 64, d.panel_columns = 32, d.most_workers = workers;
           d.divide_columns(kMany, d.most_row_blocks(kTall));
           d.divide_rows(1, kTall, gemm::Division::even_blocks(), kMany);
           const int64_t most = std::max<int64_t>(m / kTall, 1) * gemm::ceil_div(n, 32);

@@ -21,7 +21,7 @@ constexpr int64_t kRowPadding = kLine;
 // Rows of A that repay packing panels of B.
 constexpr int64_t kLeastTiles = 4, kBlockRows = 1024;
 // Up to so many rows, fewer on some machines, B is read where it lies.
-constexpr int64_t kFewRows = int8::kMostFewRows;
+constexpr int64_t kMostDotRows = int8::kMostDotRowsOfAnySet;
 // Multiply-adds that are worth another thread.
 constexpr int64_t kGrainWork = 1 << 18;
 
@@ -37,14 +37,15 @@ void run_dots(const Int8Weights& w, const Kind& kind, const uint8_t* a, int64_t 
   dots.b = w.data + begin * w.row_bytes;
   dots.ldb = w.row_bytes;
   dots.groups = kind.groups;
-  dots.group_units = w.group_size / int8::kUnit;
+  dots.group_subgroups = w.group_size / int8::kSubgroup;
   if (kind.groups > 0) dots.scales = w.group_scales + begin * kind.groups;
   dots.sums = sums;
   dots.ld_sums = ld;
-  int8::kernels().rows[kind.form].few_dots(dots);
+  int8::kernels().rows[kind.form].few_rows_dot(dots);
 }
 
-/// What columns [j, j + n) have beside their weights lies elsewhere: the products hide the wait.
+/// Prefetches the scales, sums and biases of columns [j, j + n), so that they arrive while the
+/// columns are multiplied.
 void prefetch_columns(const Int8Gemm& g, int64_t j, int64_t n) {
   const auto bring = [&](const auto* from) {
     if (from == nullptr) return;
@@ -74,20 +75,21 @@ bool run_few(const Int8Gemm& g, Scratch& scratch) {
   const int64_t panel = row.columns;
   const auto finish = [&](int64_t j, int64_t n, const int32_t* sums) {
     if (int8::gives_bytes(g)) {
-      const int8::ByteColumns columns(g, offset, j, n);
+      const int8::ColumnRequantization columns(g, offset, j, n);
       kernels.finish_bytes(sums, kFewColumns, g.m, byte_results(g, format, columns, 0, j, n));
     } else {
-      const int8::Columns columns(g, j, n, panel);
+      const int8::ColumnDequantization columns(g, j, n, panel);
       row.finish({&g, &columns, offset, 0, g.m, j, n, sums, kFewColumns});
     }
   };
-  constexpr int64_t kUnit = int8::kDotColumns;
-  const int64_t grain =
-      g.n * g.k < kGrainWork ? g.n : gemm::Division::even_columns(g.n, kUnit, 2 * kUnit, panel);
+  constexpr int64_t kMultiple = int8::kDotColumns;
+  const int64_t grain = g.n * g.k < kGrainWork
+                            ? g.n
+                            : gemm::Division::even_columns(g.n, kMultiple, 2 * kMultiple, panel);
   const int64_t bytes = g.b.row_bytes;
   if (grain < g.n) will_read({g.b.data, bytes, 1, bytes, bytes});
   parallel_for(g.n, grain, [&](int64_t begin, int64_t end) {
-    int32_t sums[kFewRows * kFewColumns];
+    int32_t sums[kMostDotRows * kFewColumns];
     for (int64_t j0 = begin; j0 < end; j0 += kFewColumns) {
       const int64_t nj = std::min(kFewColumns, end - j0);
       prefetch_columns(g, j0, nj);
@@ -110,8 +112,9 @@ bool run_few(const Int8Gemm& g, Scratch& scratch) {
   return true;
 }
 
-/// Rows of a matrix, a tile's height to a line. Tiles read copies of them; but where each tile comes
-/// once for many panels, the rows themselves if they need not be prepared.
+/// The Source of the rows of a matrix (int8_blocks.h). A line has as many rows as a tile. Tiles
+/// read copies of the rows; they read the rows themselves if the rows need not be prepared and each
+/// tile is multiplied by all panels at once.
 struct Rows {
   const Int8Gemm& g;
   const int8::Row& row;
@@ -154,7 +157,8 @@ struct Rows {
   }
   void copy(const int8_t* a, int64_t lda, int64_t n, int8_t* to) const {
     const int64_t element = row.operand.tile_element;
-    // What the machine multiplies as 0 follows: nibbles behind the last one are others.
+    // Each row is followed by elements that are multiplied as 0, because the nibbles that follow
+    // the last weight of a column may be anything.
     const int padding = prepared ? 0 : -row.operand.tile_offset;
     const uint8_t flip = g.unsigned_a ? 0x80 : 0;
     for (int64_t i = 0; i < n; ++i, a += lda, to += padded) {
@@ -179,7 +183,8 @@ void copy_columns(const T* from, int64_t j0, int64_t n, T* to) {
 
 }  // namespace
 
-int8::Columns::Columns(const Int8Gemm& g, int64_t j0, int64_t n, int64_t width) {
+int8::ColumnDequantization::ColumnDequantization(const Int8Gemm& g, int64_t j0, int64_t n,
+                                                 int64_t width) {
   static constexpr float kZeros[kFewColumns] = {};
   static constexpr auto kOnes = [] {
     std::array<float, kFewColumns> ones = {};
@@ -199,7 +204,8 @@ int8::Columns::Columns(const Int8Gemm& g, int64_t j0, int64_t n, int64_t width) 
   bias = g.bias != nullptr ? columns(g.bias, bias_) : kZeros;
 }
 
-int8::ByteColumns::ByteColumns(const Int8Gemm& g, int offset, int64_t j0, int64_t n) {
+int8::ColumnRequantization::ColumnRequantization(const Int8Gemm& g, int offset, int64_t j0,
+                                                 int64_t n) {
   float scale[kMostColumns];
   int32_t sums[kMostColumns];
   copy_columns(g.b.scales, j0, n, scale);
@@ -259,7 +265,7 @@ bool Int8Gemm::run(Scratch& scratch) const {
   if (m <= 0 || n <= 0) return true;
   if (!is_countable(m, n, k)) return false;
   scratch.add_products(Size(m) * n * k);
-  if (m <= int8::kernels().few_rows) return run_few(*this, scratch);
+  if (m <= int8::kernels().most_dot_rows) return run_few(*this, scratch);
   const Rows rows(*this);
   return int8::Blocks<Rows>(*this, rows).run(scratch);
 }

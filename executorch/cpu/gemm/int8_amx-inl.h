@@ -166,15 +166,15 @@ HWY_INLINE void MultiplyGroups(const Tile& t, int i0, int v) {
 
 // A weight in a group is a 4-bit number times a scale with a mantissa of 8 bits. If the exponents
 // of a column's scales are at most kMostShift apart, all its weights are 16-bit integers times one
-// unit. The sums of products with their high and low bytes are exact, and are read from registers
-// once rather than for each group.
+// column scale. The sums of products with their high and low bytes are exact, and are read from
+// registers once rather than for each group.
 constexpr int kScaleBits = 7, kMostShift = 4;  // kScaleBits: fraction bits of a scale's mantissa
-constexpr int kLeastExponent = 32;             // so that the unit is a normal number
+constexpr int kLeastExponent = 32;             // so that the column scale is a normal number
 
 /// Replaces scales[group, column] by the integers that weights are multiplied by, each twice in 32
-/// bits, and stores units[column]. If the scales of some column are too far apart, stores units[0]
-/// = 0 and leaves the scales.
-void FixScales(float* scales, int64_t groups, float* units) {
+/// bits, and stores column_scales[column]. If the scales of some column are too far apart, stores
+/// column_scales[0] = 0 and leaves the scales.
+void FixScales(float* scales, int64_t groups, float* column_scales) {
   const Ints d;
   const auto exponent = [d](V bits) ET_INT8_ATTR {
     return hn::And(hn::ShiftRight<23>(bits), hn::Set(d, 0xFF));
@@ -196,7 +196,7 @@ void FixScales(float* scales, int64_t groups, float* units) {
     const auto none = hn::Eq(least, hn::Set(d, 0xFF));  // all zeros, unless one is NaN or infinite
     const auto good = hn::Or(hn::And(near, normal), hn::And(none, hn::Eq(most[v], hn::Zero(d))));
     if (!hn::AllTrue(d, good)) {
-      units[0] = 0;
+      column_scales[0] = 0;
       return;
     }
   }
@@ -212,9 +212,10 @@ void FixScales(float* scales, int64_t groups, float* units) {
       const V factor = hn::IfThenElse(hn::Lt(bits, hn::Zero(d)), hn::Neg(size), size);
       Store(hn::Or(hn::And(factor, hn::Set(d, 0xFFFF)), hn::ShiftLeft<16>(factor)), at);
     }
-    const V unit = hn::ShiftLeft<23>(hn::Sub(most[v], hn::Set(d, kScaleBits + kMostShift)));
+    const V column_scale = hn::ShiftLeft<23>(hn::Sub(most[v], hn::Set(d, kScaleBits + kMostShift)));
     const V one = hn::BitCast(d, hn::Set(Floats(), 1.0f));
-    Store(hn::IfThenElse(hn::Eq(most[v], hn::Zero(d)), one, unit), units + v * kLanes);
+    Store(hn::IfThenElse(hn::Eq(most[v], hn::Zero(d)), one, column_scale),
+          column_scales + v * kLanes);
   }
 }
 
@@ -264,12 +265,12 @@ void MultiplyFixed(const Tile& t, int64_t rows) {
       const uint8_t* b = t.panel + v * FixedHalf(t.quads);
       AddMatrices<Second::LowBytes>(t.a + i * t.lda, t.lda, n, t.quads, b);
       StoreSums(n, kLanes, high, low);
-      const VF unit = hn::LoadU(d, t.units + v * kLanes);
+      const VF column_scale = hn::LoadU(d, t.column_scales + v * kLanes);
       float* const to = static_cast<float*>(t.sums) + i * kColumns + v * kLanes;
       for (int64_t r = 0; r < n; ++r) {
         const VF sum = hn::MulAdd(hn::ConvertTo(d, Load(high + r * kLanes)), hn::Set(d, 256.0f),
                                   hn::ConvertTo(d, Load(low + r * kLanes)));
-        hn::StoreU(hn::Mul(sum, unit), d, to + r * kColumns);
+        hn::StoreU(hn::Mul(sum, column_scale), d, to + r * kColumns);
       }
     }
   }

@@ -69,15 +69,16 @@ inline void pack_panel(const Row& row, const Int8Weights& w, const Segments& s, 
 
 /// The destination of byte results from row i0 and column j0 on.
 inline ByteResults byte_results(const Int8Gemm& g, const ByteFormat& format,
-                                const ByteColumns& columns, int64_t i0, int64_t j0, int64_t n) {
+                                const ColumnRequantization& columns, int64_t i0, int64_t j0,
+                                int64_t n) {
   return {format, &columns, static_cast<uint8_t*>(g.c) + i0 * g.ldc + j0, g.ldc, n};
 }
 
 /// Prepacked weights: panels as pack_panel() writes them, one after the other, and if results are
-/// bytes, the ByteColumns of each panel. Null pointers if weights are not prepacked.
+/// bytes, the ColumnRequantization of each panel. Null pointers if weights are not prepacked.
 struct Packed {
   const uint8_t* panels = nullptr;
-  const ByteColumns* columns = nullptr;
+  const ColumnRequantization* columns = nullptr;
 };
 
 /// Some lines of A. `first` is the index of their first line among all lines of A.
@@ -122,8 +123,9 @@ class Blocks {
         panel_bytes_(panel_bytes(kernels_, source.segments).value() * (kind_.may_be_fixed ? 2 : 1)),
         column_bytes_(panel_bytes_ / row_.columns + round_up(kind_.groups, 2) * 4 +
                       (kind_.may_be_fixed ? 4 : 0)),
-        facts_bytes_(static_cast<int64_t>(gives_bytes(g_) ? sizeof(ByteColumns) : sizeof(Columns)) /
-                     row_.columns),
+        column_params_bytes_(static_cast<int64_t>(gives_bytes(g_) ? sizeof(ColumnRequantization)
+                                                                  : sizeof(ColumnDequantization)) /
+                             row_.columns),
         sums_bytes_(int64_t{row_.rows} * row_.columns * 4) {
     divide();
   }
@@ -132,7 +134,7 @@ class Blocks {
 
   // ---- what the driver asks for ----
 
-  struct Rows {
+  struct ThreadState {
     int64_t image = -1, line = -1;  // the image and the first line of the block in `lines`
     Lines lines = {};
     Tile tile = {};
@@ -144,32 +146,34 @@ class Blocks {
 
   gemm::Memory memory() const {
     const Size columns = division_.columns();
-    const Size packed = is_packed() ? Size(0) : panels_first() ? Size(division_.unit) : columns;
+    const Size packed = is_packed()      ? Size(0)
+                        : panels_first() ? Size(division_.panel_columns)
+                                         : columns;
     return {packed * column_bytes_, source_.bytes(division_.rows),
-            columns * facts_bytes_ + sums_bytes_};
+            columns * column_params_bytes_ + sums_bytes_};
   }
 
   int64_t enter(const gemm::KSlice& t, const gemm::KSlice*, const gemm::Buffers& buffers,
-                Rows& rows) const {
-    if (rows.image != t.s || rows.line != t.i0) {
-      rows.lines = source_.lines(t.s, t.i0, t.ni, reinterpret_cast<int8_t*>(buffers.rows));
-      rows.image = t.s;
-      rows.line = t.i0;
+                ThreadState& state) const {
+    if (state.image != t.s || state.line != t.i0) {
+      state.lines = source_.lines(t.s, t.i0, t.ni, reinterpret_cast<int8_t*>(buffers.rows));
+      state.image = t.s;
+      state.line = t.i0;
     }
-    rows.tile.segments = source_.segments.offsets;
-    rows.tile.n_segments = source_.segments.n;
-    rows.tile.quads = source_.segments.quads();
-    rows.tile.group_quads = g_.b.group_size / 4;
-    rows.tile.sums = buffers.sums;
-    rows.tile.registers = &rows.registers;
-    rows.tile.prepared = source_.prepared;
+    state.tile.segments = source_.segments.offsets;
+    state.tile.n_segments = source_.segments.n;
+    state.tile.quads = source_.segments.quads();
+    state.tile.group_quads = g_.b.group_size / 4;
+    state.tile.sums = buffers.sums;
+    state.tile.registers = &state.registers;
+    state.tile.prepared = source_.prepared;
     for (int64_t j = 0; j < t.nj && packed_.columns == nullptr; j += row_.columns) {
       const int64_t n = std::min<int64_t>(row_.columns, t.nj - j);
-      uint8_t* const to = buffers.sums + sums_bytes_ + j * facts_bytes_;
+      uint8_t* const to = buffers.sums + sums_bytes_ + j * column_params_bytes_;
       if (gives_bytes(g_)) {
-        new (to) ByteColumns(g_, offset_, t.j0 + j, n);
+        new (to) ColumnRequantization(g_, offset_, t.j0 + j, n);
       } else {
-        new (to) Columns(g_, t.j0 + j, n, row_.columns);
+        new (to) ColumnDequantization(g_, t.j0 + j, n, row_.columns);
       }
     }
     return t.ni;
@@ -177,39 +181,40 @@ class Blocks {
 
   /// Prepares a tile, which is a whole line. Not called if panels_first().
   void prepare(const gemm::KSlice&, int64_t tile, int64_t, const gemm::Buffers& buffers,
-               Rows& rows) const {
-    rows.first = (rows.lines.first + tile) * source_.line_rows;
-    rows.height = std::min(source_.line_rows, g_.m - rows.first);
-    rows.tile.lda = rows.lines.row_stride;
-    rows.tile.a = source_.tile(rows.lines.a + tile * rows.lines.line_stride, rows.tile.lda,
-                               rows.height, reinterpret_cast<int8_t*>(buffers.rows));
+               ThreadState& state) const {
+    state.first = (state.lines.first + tile) * source_.line_rows;
+    state.height = std::min(source_.line_rows, g_.m - state.first);
+    state.tile.lda = state.lines.row_stride;
+    state.tile.a = source_.tile(state.lines.a + tile * state.lines.line_stride, state.tile.lda,
+                                state.height, reinterpret_cast<int8_t*>(buffers.rows));
   }
 
   bool panels_first() const { return source_.panels_first; }
   static bool looks_ahead() { return false; }
   int64_t panel_width(const gemm::KSlice&, int64_t) const { return row_.columns; }
 
-  void multiply(const gemm::KSlice& t, int64_t j, const gemm::Buffers& buffers, Rows& rows) const {
-    const Panel panel(*this, t, j, buffers, buffers.panels + j * column_bytes_, rows.tile);
-    run_tile(rows.tile, panel, rows.first, rows.height);
+  void multiply(const gemm::KSlice& t, int64_t j, const gemm::Buffers& buffers,
+                ThreadState& state) const {
+    const Panel panel(*this, t, j, buffers, buffers.panels + j * column_bytes_, state.tile);
+    run_tile(state.tile, panel, state.first, state.height);
   }
 
   void multiply_panel(const gemm::KSlice& t, int64_t j, const gemm::Buffers& buffers,
-                      Rows& rows) const {
-    Tile& tile = rows.tile;
+                      ThreadState& state) const {
+    Tile& tile = state.tile;
     const Panel panel(*this, t, j, buffers, buffers.panels, tile);
     if (!is_packed()) {
       pack_scales(panel.j0, panel.n, buffers.panels);
       pack_columns(panel.j0, panel.n, 0, stored_bytes_, buffers.panels);
     }
-    tile.lda = rows.lines.row_stride;
+    tile.lda = state.lines.row_stride;
     const NextPanel next(*this, panel.j0 + row_.columns, t.ni * line_tiles_);
     // The tiles of a line have nearly equal heights, because a low tile has too few sums to hide
     // the latency of its multiply-adds.
     for (int64_t line = 0; line < t.ni; ++line) {
-      const int64_t first = (rows.lines.first + line) * source_.line_rows;
+      const int64_t first = (state.lines.first + line) * source_.line_rows;
       const int64_t n = std::min(source_.line_rows, g_.m - first);
-      tile.a = rows.lines.a + line * rows.lines.line_stride;
+      tile.a = state.lines.a + line * state.lines.line_stride;
       for (int64_t i = 0, part = 0; i < n; ++part) {
         const int64_t height = std::min(low_ + (part < high_tiles_ ? 1 : 0), n - i);
         next.prefetch_share(line * line_tiles_ + part);
@@ -220,20 +225,20 @@ class Blocks {
     }
   }
 
-  /// The number of units that packing takes. A unit is kPiece bytes of each row of B in a panel.
+  /// The number of steps that packing takes. A step packs kPiece bytes of each row of B in a panel.
   /// There are none if B is prepacked.
-  int64_t units(const gemm::KSlice& t) const {
+  int64_t pack_steps(const gemm::KSlice& t) const {
     return is_packed() ? 0 : ceil_div(t.nj, row_.columns) * pieces_;
   }
 
-  int64_t fetch(const gemm::KSlice& t, int64_t begin, int64_t end, Rows&) const {
+  int64_t fetch(const gemm::KSlice& t, int64_t begin, int64_t end, ThreadState&) const {
 #if defined(__GNUC__)
-    for (int64_t unit = begin; unit < end; ++unit) {
-      const Unit u(*this, t, unit);
-      const uint8_t* row = g_.b.data + u.j * g_.b.row_bytes + u.from;
-      for (int64_t i = 0; i < u.n; ++i, row += g_.b.row_bytes) __builtin_prefetch(row, 0, 2);
-      if (kind_.groups == 0 || u.from > 0) continue;
-      prefetch(g_.b.group_scales + u.j * kind_.groups, u.n * kind_.groups * 2);
+    for (int64_t index = begin; index < end; ++index) {
+      const PackStep step(*this, t, index);
+      const uint8_t* row = g_.b.data + step.j * g_.b.row_bytes + step.from;
+      for (int64_t i = 0; i < step.n; ++i, row += g_.b.row_bytes) __builtin_prefetch(row, 0, 2);
+      if (kind_.groups == 0 || step.from > 0) continue;
+      prefetch(g_.b.group_scales + step.j * kind_.groups, step.n * kind_.groups * 2);
     }
     keep_prefetches();
 #endif
@@ -243,14 +248,14 @@ class Blocks {
   static bool tiles_pack(const gemm::KSlice&) {
     return false;
   }
-  static void pack_rest(const gemm::KSlice&, uint8_t*, const Rows&) {}
+  static void pack_rest(const gemm::KSlice&, uint8_t*, const ThreadState&) {}
 
   void pack(const gemm::KSlice& t, int64_t begin, int64_t end, uint8_t* panels) const {
-    for (int64_t unit = begin; unit < end; ++unit) {
-      const Unit u(*this, t, unit);
-      uint8_t* const panel = panels + (u.j - t.j0) * column_bytes_;
-      if (u.from == 0) pack_scales(u.j, u.n, panel);
-      pack_columns(u.j, u.n, u.from, std::min(kPiece, stored_bytes_ - u.from), panel);
+    for (int64_t index = begin; index < end; ++index) {
+      const PackStep step(*this, t, index);
+      uint8_t* const panel = panels + (step.j - t.j0) * column_bytes_;
+      if (step.from == 0) pack_scales(step.j, step.n, panel);
+      pack_columns(step.j, step.n, step.from, std::min(kPiece, stored_bytes_ - step.from), panel);
     }
   }
 
@@ -259,14 +264,14 @@ class Blocks {
   // vector size of every instruction set.
   static constexpr int64_t kGrainWork = 1 << 18, kPiece = 64;
 
-  /// The bytes that a unit packs: those from byte `from` on of columns [j, j + n), which are rows
+  /// The bytes that a step packs: those from byte `from` on of columns [j, j + n), which are rows
   /// of the weights.
-  struct Unit {
-    Unit(const Blocks& b, const gemm::KSlice& t, int64_t unit) {
-      const int64_t first = unit / b.pieces_ * b.row_.columns;
+  struct PackStep {
+    PackStep(const Blocks& b, const gemm::KSlice& t, int64_t step) {
+      const int64_t first = step / b.pieces_ * b.row_.columns;
       j = t.j0 + first;
       n = std::min<int64_t>(b.row_.columns, t.nj - first);
-      from = unit % b.pieces_ * kPiece;
+      from = step % b.pieces_ * kPiece;
     }
     int64_t j, n, from;
   };
@@ -274,7 +279,7 @@ class Blocks {
   void divide() {
     gemm::Division& d = division_;
     d.m = source_.image_lines, d.n = g_.n, d.k = g_.k, d.batch = source_.images;
-    d.unit = row_.columns;
+    d.panel_columns = row_.columns;
     d.depth = std::max<int64_t>(d.k, 1);
     d.most_workers = std::max<int64_t>(g_.m * g_.n * std::max<int64_t>(g_.k, 1) / kGrainWork, 1);
     const int64_t blocks = gemm::Division::even_blocks();
@@ -282,11 +287,11 @@ class Blocks {
       // Rows are divided first, so that a thread copies its rows once and writes to cache lines
       // that no other thread writes to.
       d.divide_rows(1, source_.least_lines, gemm::Division::n_threads(), source_.most_lines);
-      d.divide_columns(ceil_div(ceil_div(d.n, d.unit), ceil_div(blocks, d.n_blocks())),
+      d.divide_columns(ceil_div(ceil_div(d.n, d.panel_columns), ceil_div(blocks, d.n_blocks())),
                        d.n_row_blocks);
     } else {
       // The panels of a block and those packed ahead together take half of the L2 cache.
-      d.divide_columns(machine().l2 / 4 / (column_bytes_ * d.unit),
+      d.divide_columns(machine().l2 / 4 / (column_bytes_ * d.panel_columns),
                        d.most_row_blocks(source_.least_lines));
     }
     d.divide_rows(1, source_.least_lines, blocks, source_.most_lines);
@@ -320,25 +325,26 @@ class Blocks {
         : j0(t.j0 + j), n(std::min<int64_t>(b.row_.columns, t.nj - j)) {
       tile.panel = b.is_packed() ? b.packed_.panels + j0 * b.column_bytes_ : packed;
       tile.scales = reinterpret_cast<const float*>(tile.panel + b.panel_bytes_);
-      tile.units = b.kind_.may_be_fixed ? b.units(tile.scales) : nullptr;
-      columns = b.packed_.columns == nullptr
-                    ? buffers.sums + b.sums_bytes_ + j * b.facts_bytes_
-                    : reinterpret_cast<const uint8_t*>(b.packed_.columns) + j0 * b.facts_bytes_;
+      tile.column_scales = b.kind_.may_be_fixed ? b.column_scales(tile.scales) : nullptr;
+      columns =
+          b.packed_.columns == nullptr
+              ? buffers.sums + b.sums_bytes_ + j * b.column_params_bytes_
+              : reinterpret_cast<const uint8_t*>(b.packed_.columns) + j0 * b.column_params_bytes_;
     }
     int64_t j0, n;
-    const uint8_t* columns;  // ByteColumns or Columns
+    const uint8_t* columns;  // ColumnRequantization or ColumnDequantization
   };
 
   void run_tile(const Tile& tile, const Panel& panel, int64_t first, int64_t height) const {
     if (gives_bytes(g_)) {
-      const auto& columns = *reinterpret_cast<const ByteColumns*>(panel.columns);
+      const auto& columns = *reinterpret_cast<const ColumnRequantization*>(panel.columns);
       kernels_.byte_tile[height](tile,
                                  byte_results(g_, format_, columns, first, panel.j0, panel.n));
       return;
     }
     row_.tile[0][height](tile);
-    row_.finish({&g_, reinterpret_cast<const Columns*>(panel.columns), offset_, first, height,
-                 panel.j0, panel.n, static_cast<const int32_t*>(tile.sums), row_.columns});
+    row_.finish({&g_, reinterpret_cast<const ColumnDequantization*>(panel.columns), offset_, first,
+                 height, panel.j0, panel.n, static_cast<const int32_t*>(tile.sums), row_.columns});
   }
 
   /// Packs bytes [from, from + bytes) of columns [j, j + n) of B. pack_scales() must have been
@@ -347,7 +353,7 @@ class Blocks {
     const uint8_t* const b = g_.b.data + j * g_.b.row_bytes + from;
     const auto* const scales = reinterpret_cast<const float*>(panel + panel_bytes_);
     const int64_t quad = from / 4 * (g_.b.nibbles ? 2 : 1);
-    if (kind_.may_be_fixed && *units(scales) != 0) {
+    if (kind_.may_be_fixed && *column_scales(scales) != 0) {
       return kernels_.pack_fixed(b, g_.b.row_bytes, bytes, n, source_.segments.quads(), quad,
                                  g_.b.group_size / 4, scales, panel);
     }
@@ -358,11 +364,11 @@ class Blocks {
     if (kind_.groups == 0) return;
     auto* const scales = reinterpret_cast<float*>(panel + panel_bytes_);
     kernels_.pack_scales(g_.b.group_scales + j * kind_.groups, kind_.groups, n, scales);
-    if (kind_.may_be_fixed) kernels_.fix_scales(scales, kind_.groups, units(scales));
+    if (kind_.may_be_fixed) kernels_.fix_scales(scales, kind_.groups, column_scales(scales));
   }
-  /// The units of fixed-point weights, which lie behind the scales of a panel.
+  /// The column scales of fixed-point weights, which lie behind the scales of a panel.
   template <class Float>
-  Float* units(Float* scales) const {
+  Float* column_scales(Float* scales) const {
     return scales + round_up(kind_.groups, 2) * row_.columns;
   }
 
@@ -378,11 +384,12 @@ class Blocks {
   const Packed packed_;
   const ByteFormat format_;
   const int offset_;
-  const int64_t stored_bytes_, pieces_;          // of a row of B: its bytes, and units to pack it
+  const int64_t stored_bytes_, pieces_;          // of a row of B: its bytes, and steps to pack it
   const int64_t line_tiles_, low_, high_tiles_;  // tiles of a line have low_ rows, some low_ + 1
   const int64_t panel_bytes_;
-  /// Bytes of memory per column: of a panel with its scales, and of ByteColumns or Columns.
-  const int64_t column_bytes_, facts_bytes_;
+  /// Bytes of memory per column: of a panel with its scales, and of the column's requantization or
+  /// dequantization.
+  const int64_t column_bytes_, column_params_bytes_;
   const int64_t sums_bytes_;
   gemm::Division division_;
 };

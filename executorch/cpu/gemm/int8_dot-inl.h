@@ -8,11 +8,11 @@
 #define ET_INT8_X86 (HWY_ARCH_X86 && HWY_TARGET < HWY_EMU128)
 #undef ET_INT8_ARM
 #define ET_INT8_ARM (HWY_ARCH_ARM_A64 && HWY_TARGET == HWY_NEON)
-// Which kind of instruction multiplies blocks, if any.
+// Which kind of instruction multiplies small matrices, if any.
 #undef ET_INT8_AMX
-#define ET_INT8_AMX (ET_INT8_BLOCKS && ET_INT8_X86)
-#undef ET_INT8_OCTS
-#define ET_INT8_OCTS (ET_INT8_BLOCKS && ET_INT8_ARM)
+#define ET_INT8_AMX (ET_INT8_MATMUL && ET_INT8_X86)
+#undef ET_INT8_I8MM
+#define ET_INT8_I8MM (ET_INT8_MATMUL && ET_INT8_ARM)
 // Without a multiply-add of quads, x86 multiplies bytes as pairs of 16-bit numbers.
 #undef ET_INT8_PAIRS
 #define ET_INT8_PAIRS (ET_INT8_X86 && !ET_INT8_DOT)
@@ -31,8 +31,8 @@
 constexpr int kRows = ET_INT8_AMX ? 32 : kLanes == 16 ? 12 : (ET_INT8_X86 || ET_INT8_ARM ? 6 : 4);
 constexpr int kRowsInL1 = ET_INT8_AMX ? 16 : kRows;
 /// The most rows for which dots are faster than tiles, because dots need no packing.
-constexpr int kFewRows = ET_INT8_AMX ? 12 : 8;
-static_assert(kFewRows <= kMostFewRows);
+constexpr int kMostDotRows = ET_INT8_AMX ? 12 : 8;
+static_assert(kMostDotRows <= kMostDotRowsOfAnySet);
 constexpr int kVectors = ET_INT8_ARM ? 4 : 2, kColumns = kVectors * kLanes;
 /// The most rows whose sums of a group and whose scaled sums stay in registers together.
 constexpr int kGroupRows = kRows / 2;

@@ -10,15 +10,17 @@ void PrepareDotBytes(const int8_t* a, uint8_t flip, int64_t k, uint8_t* to) {
   for (int64_t p = k; p < padded; ++p) elements[p] = 0;
 }
 
-/// Groups of nibbles consist of units of kUnit elements. kVectorUnits: units in a vector;
-/// kBlockUnits: units in a block; kUnitLanes: the lanes of a block's sums that belong to a unit.
-constexpr int kVectorUnits = static_cast<int>(2 * kVectorBytes / kUnit);
-constexpr int kBlockUnits = kDotBlock * kVectorUnits, kUnitLanes = kLanes / kBlockUnits;
-constexpr int unit_of_lane(int lane) {
-  return lane % 4 / kUnitLanes * kVectorUnits + lane / 4;
+/// Groups of nibbles consist of subgroups of kSubgroup elements. kVectorSubgroups: subgroups in a
+/// vector; kBlockSubgroups: subgroups in a block; kSubgroupLanes: the lanes of a block's sums that
+/// belong to a subgroup.
+constexpr int kVectorSubgroups = static_cast<int>(2 * kVectorBytes / kSubgroup);
+constexpr int kBlockSubgroups = kDotBlock * kVectorSubgroups,
+              kSubgroupLanes = kLanes / kBlockSubgroups;
+constexpr int subgroup_of_lane(int lane) {
+  return lane % 4 / kSubgroupLanes * kVectorSubgroups + lane / 4;
 }
 
-constexpr int64_t kBlockElements = kBlockUnits * kUnit;
+constexpr int64_t kBlockElements = kBlockSubgroups * kSubgroup;
 constexpr int64_t kBlockBytes = (2 * kDotBlock + 1) * kVectorBytes;
 
 /// Prepares a row of A in blocks. For each vector of B, a block has a vector of the even elements
@@ -39,10 +41,10 @@ void PrepareDotNibbles(const int8_t* a, uint8_t flip, int64_t k, uint8_t* to) {
       }
     }
     int32_t start[kLanes] = {};
-    for (int lane = 0; lane < kLanes; lane += kUnitLanes) {
-      const int8_t* const unit = x + unit_of_lane(lane) * kUnit;
+    for (int lane = 0; lane < kLanes; lane += kSubgroupLanes) {
+      const int8_t* const subgroup = x + subgroup_of_lane(lane) * kSubgroup;
       int32_t sum = 0;
-      for (int64_t q = 0; q < kUnit; ++q) sum += unit[q];
+      for (int64_t q = 0; q < kSubgroup; ++q) sum += subgroup[q];
       start[lane] = -8 * sum;
     }
     std::memcpy(to + 2 * kDotBlock * kVectorBytes, start, sizeof(start));
@@ -56,8 +58,8 @@ constexpr int64_t kAhead = 4096, kGroupsAhead = 8192;
 
 constexpr int64_t kScalesOfALine = 32;
 
-/// Loads kCount scales, which divide the units of a block among them, to the lanes of those units'
-/// sums.
+/// Loads kCount scales, which divide the subgroups of a block among them, to the lanes of those
+/// subgroups' sums.
 template <int kCount>
 HWY_INLINE VF BlockScales(const BF16* scales) {
   constexpr size_t kSize = sizeof(BF16) * kCount;
@@ -79,47 +81,49 @@ HWY_INLINE VF BlockScales(const BF16* scales) {
     }
     HWY_ALIGN uint32_t index[kLanes];
     for (int i = 0; i < kLanes; ++i) {
-      const int group = unit_of_lane(i) * kCount / kBlockUnits;
+      const int group = subgroup_of_lane(i) * kCount / kBlockSubgroups;
       index[i] = 0x01008080 + static_cast<uint32_t>(group) * 0x02020000;
     }
     return hn::BitCast(Floats(), hn::TableLookupBytesOr0(bits, LoadBytes(index)));
   }
 }
 
-/// Tracks the group that the next unit of a column belongs to, where groups may begin and end
-/// within blocks.
-class GroupPlace {
+/// Walks along k and knows the group that the next subgroup of a column belongs to, where groups
+/// may begin and end within blocks.
+class GroupCursor {
  public:
-  explicit GroupPlace(const Dots& t) : t_(t), group_(0), left_(t.group_units) {}
-  GroupPlace(const Dots& t, int64_t unit)
-      : t_(t), group_(unit / t.group_units), left_((group_ + 1) * t.group_units - unit) {}
+  explicit GroupCursor(const Dots& t) : t_(t), group_(0), left_(t.group_subgroups) {}
+  GroupCursor(const Dots& t, int64_t subgroup)
+      : t_(t),
+        group_(subgroup / t.group_subgroups),
+        left_((group_ + 1) * t.group_subgroups - subgroup) {}
 
   /// The scales of the next block of a column. The block may extend beyond the last group.
   HWY_INLINE VF scales(const BF16* column) const {
-    if (left_ >= kBlockUnits) return BlockScales<1>(column + group_);
-    BF16 each[kBlockUnits];
+    if (left_ >= kBlockSubgroups) return BlockScales<1>(column + group_);
+    BF16 each[kBlockSubgroups];
     int64_t group = group_, left = left_;
-    for (int u = 0; u < kBlockUnits; ++u) {
+    for (int u = 0; u < kBlockSubgroups; ++u) {
       each[u] = column[group];
       if (--left == 0 && group + 1 < t_.groups) {
-        left = t_.group_units;
+        left = t_.group_subgroups;
         ++group;
       }
     }
-    return BlockScales<kBlockUnits>(each);
+    return BlockScales<kBlockSubgroups>(each);
   }
   HWY_INLINE void advance() {
-    left_ -= kBlockUnits;
-    for (; left_ <= 0; left_ += t_.group_units) ++group_;
+    left_ -= kBlockSubgroups;
+    for (; left_ <= 0; left_ += t_.group_subgroups) ++group_;
   }
 
  private:
   const Dots& t_;
-  int64_t group_, left_;  // units
+  int64_t group_, left_;  // the group, and how many of its subgroups are left
 };
 
-/// Sizes and prefetch distances, which are the same for all columns.
-struct DotWay {
+/// The size of a row of B and the prefetch distances, which are the same for all columns.
+struct DotPlan {
   int64_t bytes;         // of a row of B
   int64_t ahead;         // bytes of B between those in use and those prefetched
   int64_t scales_ahead;  // scales
@@ -132,12 +136,12 @@ constexpr int kDotVectors = kForm == kBytes ? 1 : kDotBlock;
 template <Form kForm>
 constexpr int64_t kDotStep = kForm == kBytes ? kDotRowBytes : kBlockBytes;
 
-/// The position in R rows and C columns that a loop along k has reached. kScales is the number of
-/// groups in a block, or 0 if a block does not consist of whole groups.
+/// Walks along k through R rows and C columns, and adds up their products block by block. kScales
+/// is the number of groups in a block, or 0 if a block does not consist of whole groups.
 template <Form kForm, int R, int C, int kScales>
-class DotPlace {
+class DotCursor {
  public:
-  DotPlace(const Dots& t, int64_t j0) : t_(t), group_(t) {
+  DotCursor(const Dots& t, int64_t j0) : t_(t), group_(t) {
     for (int i = 0; i < R; ++i) a_[i] = t.a + (i < t.m ? i : t.m - 1) * t.lda;
     for (int j = 0; j < C; ++j) {
       const int64_t column = j0 + j < t.n ? j0 + j : t.n - 1;
@@ -182,7 +186,7 @@ class DotPlace {
 
   /// Adds the products of the last `bytes` bytes of B, fewer than a block has.
   template <class Lanes>
-  HWY_INLINE void add_rest(int64_t bytes, Lanes (&sums)[R][C]) {
+  HWY_INLINE void add_partial_block(int64_t bytes, Lanes (&sums)[R][C]) {
     V y[C][kVectorsOfB];
     VF scale[C];
     for (int j = 0; j < C; ++j) {
@@ -192,7 +196,7 @@ class DotPlace {
       }
       if constexpr (kForm == kGroups) {
         const int64_t blocks = t_.k / kBlockElements;
-        scale[j] = GroupPlace(t_, blocks * kBlockUnits).scales(scales_[j] - blocks * kScales);
+        scale[j] = GroupCursor(t_, blocks * kBlockSubgroups).scales(scales_[j] - blocks * kScales);
       }
     }
     AddProducts(y, scale, sums);
@@ -231,7 +235,7 @@ class DotPlace {
   const uint8_t* a_[R];
   const uint8_t* b_[C];
   const BF16* scales_[C];
-  GroupPlace group_;
+  GroupCursor group_;
 };
 
 /// Computes the sums of R rows and C columns from column j on. The lanes of each are not yet added
@@ -239,7 +243,7 @@ class DotPlace {
 template <Form kForm, int R, int C, int kScales, class Lanes>
 HWY_INLINE void SumColumns(const Dots& t, int64_t bytes, int64_t ahead, int64_t j,
                            Lanes (&sums)[R][C]) {
-  using Place = DotPlace<kForm, R, C, kScales>;
+  using Cursor = DotCursor<kForm, R, C, kScales>;
   // kPiece: blocks per iteration of the loop. For one row of A there are several: the fewer
   // instructions a cache line takes, the more lines are requested while one is awaited. Floats are
   // added up in two chains, because each addition waits for the one before it.
@@ -248,19 +252,19 @@ HWY_INLINE void SumColumns(const Dots& t, int64_t bytes, int64_t ahead, int64_t 
   Lanes chains[kChains][R][C];
 #pragma GCC unroll 2
   for (int x = 0; x < kChains; ++x) Fill(chains[x], hn::Zero(hn::DFromV<Lanes>()));
-  Place place(t, j);
-  for (; bytes >= kPiece * Place::kBytes; bytes -= kPiece * Place::kBytes) {
-    place.template add<kPiece>(ahead, chains);
+  Cursor cursor(t, j);
+  for (; bytes >= kPiece * Cursor::kBytes; bytes -= kPiece * Cursor::kBytes) {
+    cursor.template add<kPiece>(ahead, chains);
   }
   if constexpr (kPiece > 1) {
-    for (; bytes >= Place::kBytes; bytes -= Place::kBytes) place.template add<1>(ahead, chains);
+    for (; bytes >= Cursor::kBytes; bytes -= Cursor::kBytes) cursor.template add<1>(ahead, chains);
   }
   ForAll(sums, [&](Lanes& sum, int i, int c) ET_INT8_ATTR {
     sum = chains[0][i][c];
     if constexpr (kChains == 2) sum = hn::Add(sum, chains[1][i][c]);
   });
   KeepAll(sums);
-  if (bytes > 0) place.add_rest(bytes, sums);
+  if (bytes > 0) cursor.add_partial_block(bytes, sums);
 }
 
 /// Whether each column is read to its end before the next one. With one row of A it is, because
@@ -272,25 +276,25 @@ constexpr bool kByColumn = R == 1 || kDotVectors<kForm> > 1;
 
 /// Multiplies R rows by kDotColumns columns from column j on.
 template <Form kForm, int R, int kScales>
-HWY_INLINE void RunColumns(const Dots& t, const DotWay& way, int64_t j) {
+HWY_INLINE void RunColumns(const Dots& t, const DotPlan& plan, int64_t j) {
   constexpr int C = kDotColumns;
   using Lanes = std::conditional_t<kForm == kGroups, Floats, Ints>;
   using Sum = hn::Vec<Lanes>;
   for (int c = 0; c < C && t.groups > 0; ++c) {
     const BF16* const scales = t.scales + (j + c < t.n ? j + c : t.n - 1) * t.groups;
     for (int64_t g = 0; g < t.groups; g += kScalesOfALine) {
-      __builtin_prefetch(scales + way.scales_ahead + g);
+      __builtin_prefetch(scales + plan.scales_ahead + g);
     }
   }
   Sum sums[R][C];
   if constexpr (kByColumn<kForm, R>) {
     for (int c = 0; c < C; ++c) {
       Sum sum[R][1];
-      SumColumns<kForm, R, 1, kScales>(t, way.bytes, way.ahead, j + c, sum);
+      SumColumns<kForm, R, 1, kScales>(t, plan.bytes, plan.ahead, j + c, sum);
       for (int i = 0; i < R; ++i) sums[i][c] = sum[i][0];
     }
   } else {
-    SumColumns<kForm, R, C, kScales>(t, way.bytes, way.ahead, j, sums);
+    SumColumns<kForm, R, C, kScales>(t, plan.bytes, plan.ahead, j, sums);
   }
   for (int i = 0; i < R && i < t.m; ++i) {
     const hn::CappedTag<int32_t, 4> d;
@@ -308,12 +312,12 @@ HWY_INLINE void RunColumns(const Dots& t, const DotWay& way, int64_t j) {
 template <Form kForm, int R, int kScales>
 HWY_INLINE void DotsOf(const Dots& t) {
   constexpr int64_t kTogether = kByColumn<kForm, R> ? 1 : kDotColumns;
-  DotWay way;
-  way.bytes = kForm == kBytes ? t.k : (t.k + 1) / 2;
-  way.ahead = gemm::prefetch_distance(kForm == kGroups ? kGroupsAhead : kAhead, kTogether,
-                                      way.bytes, t.ldb);
-  way.scales_ahead = way.ahead / std::max<int64_t>(t.ldb, 1) * t.groups;
-  for (int64_t j = 0; j < t.n; j += kDotColumns) RunColumns<kForm, R, kScales>(t, way, j);
+  DotPlan plan;
+  plan.bytes = kForm == kBytes ? t.k : (t.k + 1) / 2;
+  plan.ahead = gemm::prefetch_distance(kForm == kGroups ? kGroupsAhead : kAhead, kTogether,
+                                       plan.bytes, t.ldb);
+  plan.scales_ahead = plan.ahead / std::max<int64_t>(t.ldb, 1) * t.groups;
+  for (int64_t j = 0; j < t.n; j += kDotColumns) RunColumns<kForm, R, kScales>(t, plan, j);
 }
 
 template <Form kForm, int kScales>
@@ -326,12 +330,12 @@ void RunDotsOf(const Dots& t) {
 template <Form kForm>
 void RunDots(const Dots& t) {
   if constexpr (kForm == kGroups) {
-    if (t.group_units == 1) return RunDotsOf<kForm, kBlockUnits>(t);
-    if constexpr (kBlockUnits >= 4) {
-      if (t.group_units == kBlockUnits / 2) return RunDotsOf<kForm, 2>(t);
+    if (t.group_subgroups == 1) return RunDotsOf<kForm, kBlockSubgroups>(t);
+    if constexpr (kBlockSubgroups >= 4) {
+      if (t.group_subgroups == kBlockSubgroups / 2) return RunDotsOf<kForm, 2>(t);
     }
-    if constexpr (kBlockUnits >= 8) {
-      if (t.group_units == kBlockUnits / 4) return RunDotsOf<kForm, 4>(t);
+    if constexpr (kBlockSubgroups >= 8) {
+      if (t.group_subgroups == kBlockSubgroups / 4) return RunDotsOf<kForm, 4>(t);
     }
   }
   RunDotsOf<kForm, 0>(t);

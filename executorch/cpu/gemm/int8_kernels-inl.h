@@ -2,8 +2,9 @@
 // once for each set, inside a namespace of its own. These macros say which instructions the set
 // has:
 //   ET_INT8_DOT    whether one instruction multiplies and adds quads of bytes
-//   ET_INT8_BLOCKS whether one instruction multiplies blocks: two rows by two columns of eight
-//                  bytes each (ARM), or 16 rows by 16 columns of 64 bytes each (x86)
+//   ET_INT8_MATMUL whether one instruction multiplies small matrices: two rows by two columns of
+//                  eight bytes each (ARM's i8mm), or 16 rows by 16 columns of 64 bytes each (x86's
+//                  AMX)
 //   ET_INT8_ATTR   the attribute with which lambdas are compiled for the set
 // No product and sum may be contracted except by MulAdd(), because results must be equal on every
 // machine. The exception is products of many rows with weights in groups, which AMX rounds less
@@ -88,8 +89,8 @@ HWY_INLINE void FlipRow(const int8_t* a, uint8_t flip, int64_t n, int8_t* to) {
 #include <executorch/cpu/gemm/int8_quads-inl.h>
 #endif
 
-#if ET_INT8_OCTS
-#include <executorch/cpu/gemm/int8_octs-inl.h>
+#if ET_INT8_I8MM
+#include <executorch/cpu/gemm/int8_i8mm-inl.h>
 #endif
 
 // ---- panels ----
@@ -247,8 +248,8 @@ template <Form kForm, int R>
 HWY_INLINE void AddTile(const Tile& t, V (&sums)[R][kVectors]) {
 #if ET_INT8_PAIRS
   if constexpr (kForm == kBytes) return AddWideTile(t, sums);
-#elif ET_INT8_OCTS
-  return AddBlockTile(t, sums);
+#elif ET_INT8_I8MM
+  return AddMatrixTile(t, sums);
 #endif
   const uint8_t* b = t.panel;
   for (int64_t s = 0; s < t.n_segments; ++s) {
@@ -308,10 +309,10 @@ HWY_INLINE void SumGroups(const Tile& t, int i0) {
     const int64_t n = t.group_quads < t.quads - q ? t.group_quads : t.quads - q;
     V sums[R][kVectors];
     Fill(sums, hn::Zero(Ints()));
-#if ET_INT8_OCTS
-    BlockSums<R> blocks(sums);
-    blocks.add(a, t.lda, n, b);
-    blocks.copy_to(sums);
+#if ET_INT8_I8MM
+    MatrixSums<R> matrices(sums);
+    matrices.add(a, t.lda, n, b);
+    matrices.copy_to(sums);
     b += n * kColumns * 4;
 #else
     AddQuads(a, t.lda, n, b, sums);
@@ -333,7 +334,7 @@ HWY_INLINE void SumGroups(const Tile& t, int i0) {
 template <int R>
 void RunGroups(const Tile& t) {
 #if ET_INT8_AMX
-  if (t.units != nullptr && t.units[0] != 0) return MultiplyFixed(t, R);
+  if (t.column_scales != nullptr && t.column_scales[0] != 0) return MultiplyFixed(t, R);
   constexpr int kFirst = R < kMatrixRows ? R : kMatrixRows;
   for (int v = 0; v < kVectors; ++v) {
     MultiplyGroups<kFirst>(t, 0, v);
@@ -364,7 +365,7 @@ template <Form kForm>
 constexpr Row MakeRow() {
   Row row{};
   row.rows = kRows;
-  row.columns = row.unit = kColumns;
+  row.columns = row.width_step = kColumns;
   if constexpr (kForm == kBytes) {
     row.operand = {kByteOffset,  ET_INT8_PAIRS ? 2 : 1, nullptr,        kByteOffset,
                    kVectorBytes, kDotRowBytes,          PrepareDotBytes};
@@ -378,7 +379,7 @@ constexpr Row MakeRow() {
   } else if constexpr (ET_INT8_X86) {
     row.operand.prepare_tile = PrepareTileRow<kForm>;
   }
-  row.few_dots = RunDots<kForm>;
+  row.few_rows_dot = RunDots<kForm>;
   row.finish = Finish;
   return row;
 }
@@ -389,7 +390,7 @@ constexpr Kernels MakeKernels() {
   k.rows[kNibbles] = MakeRow<kNibbles>();
   k.rows[kGroups] = MakeRow<kGroups>();
   FillTiles(k, std::make_integer_sequence<int, kRows>());
-  k.few_rows = kFewRows;
+  k.most_dot_rows = kMostDotRows;
   k.rows_in_l1 = kRowsInL1;
   k.vector_bytes = kVectorBytes;
   k.pack_scales = PackScales;

@@ -1,5 +1,6 @@
 // The integer rows of the table of microkernels. One of Highway's targets has several instruction
-// sets here if only some of its machines can multiply and add quads of bytes, or blocks of them.
+// sets here if only some of its machines can multiply and add quads of bytes, or multiply small
+// matrices of them.
 #include <executorch/cpu/gemm/division.h>
 #include <executorch/cpu/gemm/kernels.h>
 #include <executorch/cpu/gemm/tile_config.h>
@@ -29,7 +30,7 @@
 
 HWY_BEFORE_NAMESPACE();
 #define ET_INT8_DOT 0
-#define ET_INT8_BLOCKS 0
+#define ET_INT8_MATMUL 0
 #define ET_INT8_ATTR HWY_ATTR
 #define ET_INT8_SET plain
 #include <executorch/cpu/gemm/int8_set-inl.h>
@@ -37,19 +38,19 @@ HWY_BEFORE_NAMESPACE();
 HWY_AFTER_NAMESPACE();
 
 // The compiler's names of the instructions, beyond those of Highway's target, that multiply and add
-// quads (ET_DOT_TARGET), and blocks of rows and columns (ET_BLOCKS_TARGET).
+// quads (ET_DOT_TARGET), and that multiply small matrices (ET_MATMUL_TARGET).
 #undef ET_DOT_TARGET
-#undef ET_BLOCKS_TARGET
+#undef ET_MATMUL_TARGET
 #if HWY_ARCH_X86 && HWY_COMPILER_GCC && HWY_MAX_BYTES == 64
 #define ET_DOT_TARGET HWY_TARGET_STR ",avx512vnni"
 #if HWY_ARCH_X86_64 && defined(__linux__)
-#define ET_BLOCKS_TARGET ET_DOT_TARGET ",amx-tile,amx-int8"
+#define ET_MATMUL_TARGET ET_DOT_TARGET ",amx-tile,amx-int8"
 #endif
 #elif HWY_ARCH_X86 && HWY_COMPILER_GCC && HWY_MAX_BYTES == 32
 #define ET_DOT_TARGET HWY_TARGET_STR ",avxvnni"
 #elif HWY_ARCH_ARM_A64 && HWY_COMPILER_GCC
 #define ET_DOT_TARGET "arch=armv8.2-a+crypto+dotprod"
-#define ET_BLOCKS_TARGET ET_DOT_TARGET "+i8mm"
+#define ET_MATMUL_TARGET ET_DOT_TARGET "+i8mm"
 #endif
 #ifdef ET_DOT_TARGET
 HWY_PUSH_ATTRIBUTES(ET_DOT_TARGET)
@@ -59,14 +60,14 @@ HWY_PUSH_ATTRIBUTES(ET_DOT_TARGET)
 #include <executorch/cpu/gemm/int8_set-inl.h>
 HWY_POP_ATTRIBUTES
 #endif
-#undef ET_INT8_BLOCKS
-#ifdef ET_BLOCKS_TARGET
-HWY_PUSH_ATTRIBUTES(ET_BLOCKS_TARGET)
-#define ET_INT8_BLOCKS 1
-#define ET_INT8_ATTR __attribute__((target(ET_BLOCKS_TARGET)))
-#define ET_INT8_SET blocks
+#undef ET_INT8_MATMUL
+#ifdef ET_MATMUL_TARGET
+HWY_PUSH_ATTRIBUTES(ET_MATMUL_TARGET)
+#define ET_INT8_MATMUL 1
+#define ET_INT8_ATTR __attribute__((target(ET_MATMUL_TARGET)))
+#define ET_INT8_SET matmul
 #include <executorch/cpu/gemm/int8_set-inl.h>
-#undef ET_INT8_BLOCKS
+#undef ET_INT8_MATMUL
 HWY_POP_ATTRIBUTES
 #endif
 #undef ET_INT8_DOT
@@ -74,13 +75,13 @@ HWY_POP_ATTRIBUTES
 namespace executorch::cpu::gemm {
 
 bool has_dot(int64_t target);
-bool has_blocks();
+bool has_int8_matmul();
 
-#ifdef ET_BLOCKS_TARGET
+#ifdef ET_MATMUL_TARGET
 template <>
-bool fill<Source::Int8Blocks, HWY_TARGET>(Kernels& kernels) {
-  kernels.int8 = int8::HWY_NAMESPACE::blocks::kKernels;
-  return has_blocks();
+bool fill<Source::Int8Matmul, HWY_TARGET>(Kernels& kernels) {
+  kernels.int8 = int8::HWY_NAMESPACE::matmul::kKernels;
+  return has_int8_matmul();
 }
 #endif
 #ifdef ET_DOT_TARGET
@@ -127,9 +128,9 @@ bool has_dot([[maybe_unused]] int64_t target) {
 #endif
 }
 
-/// Whether this machine has instructions that multiply blocks, and the system lets this process use
-/// them.
-bool has_blocks() {
+/// Whether this machine has instructions that multiply small matrices, and the system lets this
+/// process use them.
+bool has_int8_matmul() {
 #if HWY_ARCH_X86_64 && HWY_COMPILER_GCC && defined(__linux__)
   constexpr unsigned kMatrices = 3u << 24;  // AMX-TILE and AMX-INT8
   unsigned a = 0, b = 0, c = 0, d = 0;
@@ -138,15 +139,15 @@ bool has_blocks() {
   constexpr long kRequest = 0x1023, kMatrixData = 18;  // ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA
   return has_dot(HWY_AVX3) && syscall(SYS_arch_prctl, kRequest, kMatrixData) == 0;
 #elif HWY_ARCH_ARM_A64 && defined(__linux__)
-  constexpr unsigned long kInt8Blocks = 1 << 13;  // HWCAP2_I8MM
-  return has_dot(HWY_STATIC_TARGET) && (getauxval(AT_HWCAP2) & kInt8Blocks) != 0;
+  constexpr unsigned long kI8mm = 1 << 13;  // HWCAP2_I8MM
+  return has_dot(HWY_STATIC_TARGET) && (getauxval(AT_HWCAP2) & kI8mm) != 0;
 #else
   return false;
 #endif
 }
 
 bool fill_int8(Source set, int64_t target, Kernels& kernels) {
-  if (set == Source::Int8Blocks) return fill_for<Source::Int8Blocks>(target, kernels);
+  if (set == Source::Int8Matmul) return fill_for<Source::Int8Matmul>(target, kernels);
   if (set == Source::Int8Dot) return fill_for<Source::Int8Dot>(target, kernels);
   return fill_for<Source::Int8>(target, kernels);
 }

@@ -21,9 +21,11 @@
 
 namespace executorch::cpu::int8 {
 
-constexpr int64_t kUnit = 32;  // elements of k; every group size is a multiple of it
+/// The elements of a subgroup. Every group of weights that share a scale is a whole number of
+/// subgroups along k.
+constexpr int64_t kSubgroup = 32;
 using gemm::kMostRows;
-constexpr int kMostColumns = 32, kDotRows = 4, kDotColumns = 4, kMostFewRows = 12;
+constexpr int kMostColumns = 32, kDotRows = 4, kDotColumns = 4, kMostDotRowsOfAnySet = 12;
 /// The most columns, in whole panels, whose sums are finished at once.
 constexpr int64_t kFewColumns = 2 * kMostColumns;
 
@@ -53,8 +55,9 @@ struct Tile {
   int64_t n_segments, quads;
   const uint8_t* panel;  // [segment, quad, column, 4]
   const float* scales;   // [group, column]
-  const float*
-      units;  // [column], of fixed-point weights (Kernels::fix_scales); null or units[0] = 0: none
+  /// [column], the scales of fixed-point weights (Kernels::fix_scales). Weights are not fixed-point
+  /// numbers if this is null or column_scales[0] is 0.
+  const float* column_scales;
   int64_t group_quads;
   void* sums;
   bool prepared;
@@ -89,9 +92,9 @@ struct Dots {
   int64_t lda;  // bytes
   int64_t m, n, k;
   const uint8_t* b;
-  int64_t ldb;         // bytes
-  const BF16* scales;  // [column, group]
-  int64_t groups, group_units;
+  int64_t ldb;                      // bytes
+  const BF16* scales;               // [column, group]
+  int64_t groups, group_subgroups;  // groups of a column; subgroups of a group
   void* sums;
   int64_t ld_sums;
 };
@@ -119,19 +122,21 @@ struct ByteFormat {
   /// The format of the results of `gemm`.
   explicit ByteFormat(const Int8Gemm& gemm);
 };
-struct alignas(64) ByteColumns {
+/// How the sums of each column are requantized to bytes: `start` and `factor` of ByteFormat's
+/// formula.
+struct alignas(64) ColumnRequantization {
   int32_t start[kMostColumns];
   float factor[kMostColumns];
 
-  ByteColumns() = default;
+  ColumnRequantization() = default;
   /// For columns [j0, j0 + n) of the product, whose sums are too large by `offset` times the sums
   /// of B's columns; `start` corrects that.
-  ByteColumns(const Int8Gemm& gemm, int offset, int64_t j0, int64_t n);
+  ColumnRequantization(const Int8Gemm& gemm, int offset, int64_t j0, int64_t n);
 };
 /// The destination of a tile's bytes: `n` columns of rows that are `ld` bytes apart.
 struct ByteResults {
   ByteFormat format;
-  const ByteColumns* columns;
+  const ColumnRequantization* columns;
   uint8_t* to;
   int64_t ld, n;
 };
@@ -164,17 +169,18 @@ inline bool gives_bytes(const Int8Gemm& gemm) {
   return gemm.out == Int8Gemm::Out::Int8 || gemm.out == Int8Gemm::Out::UInt8;
 }
 
-/// Scales, biases and sums of columns, for results that are floats. The pointers can be read for
-/// whole panels. They point to the product's own arrays where these have enough columns, otherwise
-/// to copies.
-struct alignas(64) Columns {
+/// How sums are dequantized to floats, column by column: the scale, the bias and, to correct zero
+/// points, the sum of each column of B. The pointers can be read for whole panels. They point to
+/// the product's own arrays where these have enough columns, otherwise to copies.
+struct alignas(64) ColumnDequantization {
   const float *scale, *bias, *group_sums;
   const int32_t* sums;
 
-  /// Columns [j0, j0 + n) of the product: whole panels of `width` columns, or a part of one panel.
-  Columns(const Int8Gemm& gemm, int64_t j0, int64_t n, int64_t width);
-  Columns(const Columns&) = delete;
-  Columns& operator=(const Columns&) = delete;
+  /// For columns [j0, j0 + n) of the product: whole panels of `width` columns, or a part of one
+  /// panel.
+  ColumnDequantization(const Int8Gemm& gemm, int64_t j0, int64_t n, int64_t width);
+  ColumnDequantization(const ColumnDequantization&) = delete;
+  ColumnDequantization& operator=(const ColumnDequantization&) = delete;
 
  private:
   float scale_[kMostColumns], bias_[kMostColumns], group_sums_[kMostColumns];
@@ -184,7 +190,7 @@ struct alignas(64) Columns {
 /// Rows [i0, i0 + ni) and columns [j0, j0 + nj) of C from their sums.
 struct Results {
   const Int8Gemm* gemm;
-  const Columns* columns;
+  const ColumnDequantization* columns;
   int offset;
   int64_t i0, ni, j0, nj;
   const int32_t* sums;  // floats for weights in groups; rows `ld` apart, readable in whole panels
@@ -217,17 +223,17 @@ struct Types {
 using Row = gemm::Microkernels<Types>;
 
 struct Kernels {
-  Row rows[3];     // by Form
-  int few_rows;    // the most rows of A for which dots are faster than packing panels for tiles
-  int rows_in_l1;  // the most rows of a tile whose panel is to stay in L1 beside it
+  Row rows[3];        // by Form
+  int most_dot_rows;  // the most rows of A for which dots are faster than packing panels for tiles
+  int rows_in_l1;     // the most rows of a tile whose panel is to stay in L1 beside it
   int64_t vector_bytes;
   /// Converts the scales of n columns, with `groups` scales each, to to[group, column].
   void (*pack_scales)(const BF16* from, int64_t groups, int64_t n, float* to);
   /// Null unless tiles can multiply weights in groups as 16-bit fixed-point numbers, in multiples
-  /// of units[column]. Replaces packed scales by the integer factors of weights and stores the
-  /// units. If the scales of some column are too far apart for that, stores 0 as units[0] and
-  /// leaves the scales.
-  void (*fix_scales)(float* scales, int64_t groups, float* units);
+  /// of column_scales[column]. Replaces packed scales by the integer factors of weights and stores
+  /// the column scales. If the scales of some column are too far apart for that, stores 0 as
+  /// column_scales[0] and leaves the scales.
+  void (*fix_scales)(float* scales, int64_t groups, float* column_scales);
   /// Packs `bytes` bytes of each of n columns as such fixed-point numbers, beginning at quad
   /// `first` of `quads`: panel[half, quad, plane, column, 4]. Each half has half of the columns.
   /// Plane 0 holds the high bytes, plane 1 the low bytes, which are unsigned.

@@ -1,6 +1,6 @@
 // Sums for instruction sets that multiply bytes as pairs of 16-bit numbers; part of
 // int8_kernels-inl.h. Products of unsigned bytes with nibbles are so small that the sum of eight
-// pairs (255 * 8 * 2 * 8 = 32640), which a unit needs, fits 16 bits.
+// pairs (255 * 8 * 2 * 8 = 32640), which a subgroup needs, fits 16 bits.
 
 /// Multiplies unsigned bytes by signed bytes and adds neighbouring products to 16-bit sums.
 HWY_INLINE VW BytePairs(V a, V b) {
@@ -139,10 +139,10 @@ HWY_INLINE void AddWideTile(const Tile& t, V (&sums)[R][kVectors]) {
 
 // ---- nibbles ----
 
-/// Adds the products of rows [i0, i0 + N) of R and at most a unit of quads.
+/// Adds the products of rows [i0, i0 + N) of R and at most a subgroup of quads.
 template <int N, int R>
-HWY_INLINE void AddUnit(int i0, const int8_t* a, int64_t lda, int64_t n, const uint8_t* b,
-                        V (&sums)[R][kVectors]) {
+HWY_INLINE void AddSubgroup(int i0, const int8_t* a, int64_t lda, int64_t n, const uint8_t* b,
+                            V (&sums)[R][kVectors]) {
   VW part[N][kVectors];
   Fill(part, hn::Zero(Words()));
 #pragma GCC unroll 2
@@ -168,14 +168,14 @@ template <int R>
 HWY_INLINE void AddQuads(const int8_t* a, int64_t lda, int64_t n, const uint8_t*& b,
                          V (&sums)[R][kVectors]) {
   while (n > 0) {
-    const int64_t unit = n < kUnit / 4 ? n : kUnit / 4;
+    const int64_t subgroup = n < kSubgroup / 4 ? n : kSubgroup / 4;
     // 16-bit sums of more rows would not stay in registers beside the others.
 #pragma GCC unroll 4
-    for (int i = 0; i + 3 <= R; i += 3) AddUnit<3>(i, a, lda, unit, b, sums);
-    if constexpr (R % 3 != 0) AddUnit<R % 3>(R - R % 3, a, lda, unit, b, sums);
-    n -= unit;
-    a += 4 * unit;
-    b += unit * kColumns * 4;
+    for (int i = 0; i + 3 <= R; i += 3) AddSubgroup<3>(i, a, lda, subgroup, b, sums);
+    if constexpr (R % 3 != 0) AddSubgroup<R % 3>(R - R % 3, a, lda, subgroup, b, sums);
+    n -= subgroup;
+    a += 4 * subgroup;
+    b += subgroup * kColumns * 4;
   }
 }
 
@@ -193,13 +193,13 @@ HWY_INLINE V ByteDots(V sum, const uint8_t* a, V b) {
 }
 
 /// The number of vectors of nibbles whose products add up in one vector of sums. It is so small
-/// that the scales of their units fit 16 bytes.
+/// that the scales of their subgroups fit 16 bytes.
 constexpr int kDotBlock = kLanes == 16 ? 2 : 4;
 
 /// Returns start + products of a block of nibbles with the even and odd elements of a row. If
-/// kByUnit, the sums are ordered by unit: those of the u-th unit of each vector are in 16-byte
-/// block u, in the order of the vectors.
-template <bool kByUnit>
+/// kBySubgroup, the sums are ordered by subgroup: those of the u-th subgroup of each vector are in
+/// 16-byte block u, in the order of the vectors.
+template <bool kBySubgroup>
 HWY_INLINE V NibbleDots(V start, const uint8_t* a, const V (&y)[kDotBlock]) {
   VW x[kDotBlock];
 #pragma GCC unroll 4
@@ -209,7 +209,7 @@ HWY_INLINE V NibbleDots(V start, const uint8_t* a, const V (&y)[kDotBlock]) {
     x[v] = hn::Add(BytePairs(LowNibbles(b), Load(a)),
                    BytePairs(HighNibbles(b), Load(a + kVectorBytes)));
   }
-  if constexpr (!kByUnit) {  // four of them fit 16 bits: 15 * 128 * 4 * 4 = 30720
+  if constexpr (!kBySubgroup) {  // four of them fit 16 bits: 15 * 128 * 4 * 4 = 30720
     for (int v = 1; v < kDotBlock; ++v) x[0] = hn::Add(x[0], x[v]);
     return AddWords(start, x[0]);
   }

@@ -83,7 +83,7 @@ class ByteRows {
       factor_[v] = hn::LoadU(Floats(), r.columns->factor + v * kLanes);
     }
   }
-  /// Stores row r from its sums, which include ByteColumns::start.
+  /// Stores row r from its sums, which include ColumnRequantization::start.
   HWY_INLINE void operator()(const V (&sums)[kVectors], int64_t r) const {
     VF x[kVectors];
 #pragma GCC unroll 4
@@ -144,7 +144,7 @@ HWY_INLINE void ScaleRows(const Results& e, const RowQuantization* first, int64_
   VF scale[kVectors], bias[kVectors];
 #pragma GCC unroll 4
   for (int v = 0; v < kVectors; ++v) {
-    const Columns& c = *e.columns;
+    const ColumnDequantization& c = *e.columns;
     const int64_t at = j + v * kLanes;
     column_sums[v] = kGrouped ? Load(c.group_sums + at) : Load(c.sums + at);
     scale[v] = hn::LoadU(d, c.scale + at);

@@ -175,7 +175,7 @@ TEST_P(Int8, ComputesGroupsOfAnySize) {
   for (const int64_t k : {4, 100, 333}) Example(35, 37, k, true, 64).check();  // the last is short
 }
 
-// Scales of any sign and of magnitudes that 16-bit weights of one unit hold, or do not.
+// Scales of any sign and of magnitudes that 16-bit weights with one column scale hold, or do not.
 TEST_P(Int8, TakesScalesThatDiffer) {
   for (const int most_exponent : {0, 4, 5, 40}) {
     for (const int64_t k : {64, 96, 768, 2500}) {

@@ -16,7 +16,7 @@ struct Sets {
 
   Sets() {
     for (int64_t left = hwy::SupportedTargets() | HWY_STATIC_TARGET; left != 0; left &= left - 1) {
-      for (const Source set : {Source::Int8Blocks, Source::Int8Dot, Source::Int8}) {
+      for (const Source set : {Source::Int8Matmul, Source::Int8Dot, Source::Int8}) {
         add(left & -left, set);
       }
     }
@@ -25,7 +25,7 @@ struct Sets {
   void add(int64_t target, Source set) {
     if (n < kMost && fill_int8(set, target, list[n]) && fill_tiles(target, list[n]) &&
         fill_storage(target, list[n])) {
-      if (set == Source::Int8Blocks) fill_split(target, list[n]);
+      if (set == Source::Int8Matmul) fill_split(target, list[n]);
       targets[n++] = target;
     }
   }

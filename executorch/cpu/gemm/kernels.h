@@ -8,8 +8,8 @@
 ///                              weights in groups
 /// Each source file fills in the rows, or the functions of rows, that it compiles for each of
 /// Highway's targets. There are more instruction sets of integer rows than targets, because only
-/// some machines of a target have an instruction that multiplies and adds quads of bytes, or blocks
-/// of them.
+/// some machines of a target have an instruction that multiplies and adds quads of bytes, or one
+/// that multiplies small matrices of them.
 #pragma once
 
 #include <executorch/cpu/gemm/float_kernels.h>
@@ -72,7 +72,7 @@ void use_target(int64_t target);
 
 // ---- what fills the table ----
 
-enum class Source { Tiles, Storage, Int8, Int8Dot, Int8Blocks, Split };
+enum class Source { Tiles, Storage, Int8, Int8Dot, Int8Matmul, Split };
 
 /// Fills in the kernels that source file `kSource` compiles for Highway's target `kTarget`. Returns
 /// false if the build does not contain the target or this machine lacks its instructions.

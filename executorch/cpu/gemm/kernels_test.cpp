@@ -12,12 +12,12 @@ template <class Types>
 void expect_tiles(const Microkernels<Types>& row) {
   ASSERT_TRUE(row.rows >= 1 && row.rows <= kMostRows) << row.rows;
   ASSERT_GE(row.columns, 1);
-  ASSERT_GE(row.unit, 1);
-  EXPECT_EQ(row.columns % row.unit, 0);
-  EXPECT_LE(row.columns, Types::kWidths * row.unit);
+  ASSERT_GE(row.width_step, 1);
+  EXPECT_EQ(row.columns % row.width_step, 0);
+  EXPECT_LE(row.columns, Types::kWidths * row.width_step);
   for (int width = 0; width < Types::kWidths; ++width) {
     for (int height = 1; height <= kMostRows; ++height) {
-      const bool has_one = height <= row.rows && (width + 1) * row.unit <= row.columns;
+      const bool has_one = height <= row.rows && (width + 1) * row.width_step <= row.columns;
       EXPECT_EQ(row.tile[width][height] != nullptr, has_one) << width << ' ' << height;
     }
   }
@@ -26,7 +26,7 @@ void expect_tiles(const Microkernels<Types>& row) {
 template <class Types>
 void expect_functions(const Microkernels<Types>& row) {
   EXPECT_NE(row.pack_columns, nullptr);
-  EXPECT_NE(row.few_dots, nullptr);
+  EXPECT_NE(row.few_rows_dot, nullptr);
   EXPECT_NE(row.finish, nullptr);
 }
 
@@ -46,7 +46,7 @@ TEST_P(Table, HasEveryFunctionForFloats) {
     SCOPED_TRACE(#name);                          \
     expect_functions(row<T>());                   \
     EXPECT_NE(row<T>().pack_rows, nullptr);       \
-    EXPECT_NE(row<T>().few_rows, nullptr);        \
+    EXPECT_NE(row<T>().few_rows_axpy, nullptr);   \
     EXPECT_NE(row<T>().operand.convert, nullptr); \
   }
   ET_STORED_FLOATS(ET_ROW)

@@ -4,7 +4,7 @@
 namespace executorch::cpu {
 
 Size count_panel_elements(int64_t k, int64_t n) {
-  return round_up(Size(n), gemm::row<float>().unit) * k;
+  return round_up(Size(n), gemm::row<float>().width_step) * k;
 }
 
 int64_t panel_columns() {

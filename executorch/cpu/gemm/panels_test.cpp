@@ -114,7 +114,7 @@ TEST_P(PackedB, HasAsManyElementsAsItTakes) {
   for (int64_t n = 1; n <= 3 * row.columns; ++n) {
     const int64_t elements = count_panel_elements(5, n).value();
     EXPECT_GE(elements, 5 * n);
-    EXPECT_LT(elements, 5 * (n + row.unit));
+    EXPECT_LT(elements, 5 * (n + row.width_step));
     const Packed b(5, n, n);  // AddressSanitizer finds what is packed behind the end
     EXPECT_EQ(b.panels.width, row.columns);
   }

@@ -71,7 +71,7 @@ HWY_INLINE void SplitRowLine(VF first, VF second, uint8_t* to) {
   hn::Store(hn::DemoteTo(half, UpperHalves(second)), half, line + kBlockWidth);
 }
 
-/// n elements, and zeros.
+/// Loads n elements; the lanes behind them are zero.
 template <class S>
 HWY_INLINE VF LoadFirst(const S* from, int64_t n) {
   const Floats d;
@@ -104,13 +104,14 @@ void SplitRows(const void* a, bool is_stored, int64_t lda, int64_t rows, int64_t
 
 // ---- panels of B ----
 
-/// Rows of B between those of two lines, and between the two of one.
+/// Distances in rows of B: from one line's first row to that of the next line, and from the first
+/// to the second row of a line.
 template <class T>
 constexpr int64_t kLineRows = kParts<T> == 1 ? 2 : 1;
 template <class T>
 constexpr int64_t kPairRows = kParts<T> == 1 ? 1 : kBlockWidth;
 
-/// Splits `n` lines of a block all of whose rows are there, of kVectors vectors.
+/// Splits `n` lines of kVectors vectors each, of a block all of whose rows exist in B.
 template <class T, int kVectors, class S>
 HWY_INLINE void SplitWhole(const S* even, int64_t ld, int64_t n, uint8_t* to,
                            int64_t vector_bytes) {
@@ -138,9 +139,9 @@ HWY_INLINE void SplitLinesOf(PanelSplit& s, int64_t n) {
     const int64_t p = block * kBlockDepth + r * kLineRows<T>;
     const S* const even = static_cast<const S*>(s.from) + p * s.ld;
     uint8_t* to = s.to + block * kBlockBytes + r * kLine;
-    if (s.vectors == kMostUnits && (block + 1) * kBlockDepth <= s.k) {
+    if (s.vectors == kMostPanelVectors && (block + 1) * kBlockDepth <= s.k) {
       const int64_t lines = std::min(end - s.done, kBlockWidth - r);
-      SplitWhole<T, kMostUnits>(even, s.ld, lines, to, vector_bytes);
+      SplitWhole<T, kMostPanelVectors>(even, s.ld, lines, to, vector_bytes);
       s.done += lines;
       continue;
     }
@@ -154,7 +155,8 @@ HWY_INLINE void SplitLinesOf(PanelSplit& s, int64_t n) {
     ++s.done;
   }
 }
-/// Splits the next `n` lines of a panel, where there are so many. Not inlined, for it needs all registers.
+/// Splits the next `n` lines of a panel, or what is left of it. It is not inlined, because it needs
+/// all registers.
 template <class T>
 HWY_NOINLINE void SplitLines(PanelSplit& s, int64_t n) {
   if constexpr (!std::is_same_v<T, float>) {
@@ -167,10 +169,11 @@ void SplitRest(PanelSplit& s) {
   SplitLines<T>(s, s.lines());
 }
 
-/// Elements between those that are transposed and those that are prefetched.
+/// The distance in elements from those that are transposed to those that are prefetched.
 constexpr int64_t kAhead = 8 * kBlockDepth;
 
-/// Columns of bfloat16: a block is a square of pairs, transposed.
+/// Packs columns of bfloat16, whose only part is the element itself. A block is the transpose of a
+/// square of pairs of elements.
 void SplitColumns(const void* b, int64_t ldb, int64_t k, int64_t n, int64_t vectors, uint8_t* to) {
   const Ints d;
   constexpr int64_t kStep = kTransposedColumns<Ints>;
@@ -209,7 +212,8 @@ struct Shapes : TileConfig {
   }
 };
 
-/// Blocks of tiles and of vectors of columns. Part i of A meets part j of B where i + j <= 2.
+/// The blocks, at one place along k, of the tiles of A and of the vectors of columns of B. Part i
+/// of A is multiplied by part j of B if i + j <= 2.
 struct Operands {
   const uint8_t *a, *b;
   int64_t tile_bytes, vector_bytes;
@@ -256,8 +260,8 @@ HWY_INLINE void AddPairs(const Operands& x, PanelSplit& next) {
   MultiplyPairs();
 }
 
-/// The sums of tile i are in register i: a part of each tile times what is in register 6, and in 7 if
-/// `kBoth`.
+/// Adds to the sums of each tile, which are in the register of the tile's number, the products of a
+/// part of the tile with register 6 and, if `kBoth`, with register 7.
 #define ET_MULTIPLY_TILE(tile, reg)                    \
   if constexpr (kTiles > tile) {                       \
     ET_LOAD_A(reg, tile, part);                        \
@@ -291,8 +295,8 @@ HWY_INLINE void AddColumn(const Operands& x, PanelSplit& next) {
   }
 }
 
-/// 2 x 2, or 2 or 4 tiles times one vector of columns: 4 registers of sums are enough for one product
-/// not to wait for another.
+/// Multiplies 2 tiles by 2 vectors of columns, or 2 or 4 tiles by one vector. With 4 registers of
+/// sums no product has to wait for another.
 template <class T, int kTiles, int kVectors>
 void MultiplyBlocks(const SplitTile& t, int64_t tile, int64_t vector) {
   constexpr int64_t kBlockBytes = kParts<T> * kPartBytes;
@@ -402,7 +406,8 @@ bool fill<Source::Split, HWY_TARGET>(Kernels& kernels) {
 
 namespace executorch::cpu::gemm {
 
-/// Where it has registers for matrices at all, which fill_int8() asks the system for.
+/// Whether the matrix registers of this machine, if it has any, multiply bfloat16. fill_int8() asks
+/// the system for permission to use these registers.
 bool has_bfloat16_matrices() {
 #if HWY_ARCH_X86_64 && HWY_COMPILER_GCC
   unsigned a = 0, b = 0, c = 0, d = 0;

@@ -21,7 +21,7 @@ class SplitBlocks : public Blocks<T> {
 
   /// Whether there are such registers, and splitting costs less than they save.
   static bool pays(const Gemm<T>& g) {
-    constexpr int64_t kLeastRows = kParts<T> == 3 ? 49 : kFewRows + 1;
+    constexpr int64_t kLeastRows = kParts<T> == 3 ? 49 : kMostAxpyRows + 1;
     constexpr int64_t kLeastColumns = 64, kLeastDepth = 64, kLeastPanels = 4;
     return kernels().split[kParts<T>].multiply != nullptr && g.m >= kLeastRows &&
            g.n >= kLeastColumns && g.k >= kLeastDepth &&
@@ -39,32 +39,35 @@ class SplitBlocks : public Blocks<T> {
 
   // ---- what the driver asks for ----
 
-  struct Rows : Base::Rows {
-    std::optional<KSlice> split;  // whose rows of A are
-    std::optional<KSlice> after;
-    PanelSplit next;      // the panel that is split meanwhile, and multiplied by then
-    bool second = false;  // whether the one after it is split to the second half of the buffers
+  struct ThreadState : Base::ThreadState {
+    std::optional<KSlice> split;  // the slice whose rows of A are split, in Buffers::rows
+    std::optional<KSlice> after;  // the slice that the thread multiplies next
+    PanelSplit next;  // the panel that is split meanwhile, and by which rows are multiplied next
+    bool second = false;  // whether the panel after `next` is split to the second of two buffers
   };
 
-  /// Parts of two panels and, where B is not packed, one of them and one whose result is not finite.
+  /// The panels are: the parts of two panels; and if B is not prepacked, two panels of floats, one
+  /// to split and one to compute results from that are not finite.
   Memory memory() const {
     const Size columns = division_.columns(), depth = division_.depth;
-    const Size rows = padded(division_.rows);
+    const Size padded_rows = padded(division_.rows);
     return {2 * (part_bytes() + panel_bytes()),
-            rows * depth * kSplitBytes + Size(a_in_place_ ? 0 : kBlockWidth) * lda_ * kSize,
-            (kGroupRows * width_ + (division_.n_slices == 1 ? Size(0) : rows * columns)) * kSize};
+            padded_rows * depth * kSplitBytes + Size(a_in_place_ ? 0 : kBlockWidth) * lda_ * kSize,
+            (kGroupRows * width_ + (division_.n_slices == 1 ? Size(0) : padded_rows * columns)) *
+                kSize};
   }
 
-  int64_t enter(const KSlice& t, const KSlice* after, const Buffers& buffers, Rows& rows) const {
+  int64_t enter(const KSlice& t, const KSlice* after, const Buffers& buffers,
+                ThreadState& state) const {
     const bool are_split =
-        rows.split && rows.split->s == t.s && rows.split->i0 == t.i0 && rows.split->p0 == t.p0;
-    if (!are_split) split_rows(t, buffers, rows);
-    rows.split = t;
-    rows.after = after == nullptr ? std::nullopt : std::optional(*after);
-    rows.tile.ahead = &rows.ahead;
-    if (rows.next.from == nullptr) {
-      begin_panel(t, 0, buffers, rows);
-      split_.split_rest(rows.next);
+        state.split && state.split->s == t.s && state.split->i0 == t.i0 && state.split->p0 == t.p0;
+    if (!are_split) split_rows(t, buffers, state);
+    state.split = t;
+    state.after = after == nullptr ? std::nullopt : std::optional(*after);
+    state.tile.ahead = &state.ahead;
+    if (state.next.from == nullptr) {
+      begin_panel(t, 0, buffers, state);
+      split_.split_rest(state.next);
     }
     return tiles(t.ni);
   }
@@ -72,10 +75,11 @@ class SplitBlocks : public Blocks<T> {
   static bool panels_first() { return true; }
   static bool looks_ahead() { return true; }
 
-  void multiply_panel(const KSlice& t, int64_t j, const Buffers& buffers, Rows& rows) const {
+  void multiply_panel(const KSlice& t, int64_t j, const Buffers& buffers,
+                      ThreadState& state) const {
     const int64_t width = panel_width(t, j), n_tiles = tiles(t.ni),
                   height = ceil_div(t.ni, n_tiles);
-    PanelSplit& next = rows.next;
+    PanelSplit& next = state.next;
     SplitTile tile{buffers.rows,
                    0,
                    height,
@@ -85,9 +89,9 @@ class SplitBlocks : public Blocks<T> {
                    reinterpret_cast<float*>(buffers.sums),
                    &next};
     if (j + width < t.nj) {
-      begin_panel(t, j + width, buffers, rows);
-    } else if (rows.after) {
-      begin_panel(*rows.after, 0, buffers, rows);
+      begin_panel(t, j + width, buffers, state);
+    } else if (state.after) {
+      begin_panel(*state.after, 0, buffers, state);
     } else {
       next = {};
     }
@@ -96,22 +100,22 @@ class SplitBlocks : public Blocks<T> {
       tile.tiles = std::min(kMostSplitTiles, n_tiles - i);
       split_.multiply(tile);
       tile.a += kMostSplitTiles * blocks(t) * kParts<T> * kPartBytes;
-      rows.i = i * height;
-      rows.height = std::min(tile.tiles * height, t.ni - rows.i);
-      finish_group(t, j, buffers, rows);
+      state.i = i * height;
+      state.height = std::min(tile.tiles * height, t.ni - state.i);
+      finish_group(t, j, buffers, state);
     }
     split_.split_rest(next);
   }
 
  private:
   static constexpr int64_t kGroupRows = kMostSplitTiles * kBlockWidth;
-  static constexpr int64_t kSplitBytes = kParts<T> * 2;  // of an element
+  static constexpr int64_t kSplitBytes = kParts<T> * 2;  // of the parts of an element
   /// Most elements of a K-slice: the parts of two panels and of some tiles of A fit an L2 cache.
   static constexpr int64_t kSplitDepth = 1024;
 
-  /// An even number, of nearly equal height.
+  /// The number of tiles of so many rows. It is even; the tiles have nearly equal heights.
   static int64_t tiles(int64_t rows) { return round_up(ceil_div(rows, kBlockWidth), 2); }
-  /// Rows of all tiles together, at most.
+  /// The most rows that all these tiles have together.
   static int64_t padded(int64_t rows) { return tiles(rows) * kBlockWidth; }
   static int64_t blocks(const KSlice& t) { return ceil_div(t.np, kBlockDepth); }
   static int64_t steps(SplitTile tile, int64_t n_tiles) {
@@ -137,15 +141,15 @@ class SplitBlocks : public Blocks<T> {
     const int64_t most_rows =
         std::max(l2 * 7 / 16 / part_row / kGroupRows * kGroupRows, kGroupRows);
     d.n_row_blocks = ceil_div(d.m, most_rows);
-    const int64_t units = ceil_div(d.n, width_), threads = Division::n_threads();
-    const int64_t least_units = d.n_slices > 1 ? 8 : 2;
+    const int64_t panels = ceil_div(d.n, width_), threads = Division::n_threads();
+    const int64_t least_panels = d.n_slices > 1 ? 8 : 2;
     const int64_t wanted =
         ceil_div(d.most_workers == 1 ? 1 : Division::even_blocks(), d.batch * d.n_row_blocks);
     const int64_t busy = ceil_div(std::min(threads, d.most_workers), d.batch * d.n_row_blocks);
-    d.n_column_blocks = std::max(std::min(wanted, units / least_units), std::min(busy, units));
+    d.n_column_blocks = std::max(std::min(wanted, panels / least_panels), std::min(busy, panels));
     if (d.n_slices > 1) {  // sums are kept between slices
       const int64_t most = std::max<int64_t>(l2 / 4 / (most_rows * width_ * kSize), 1);
-      d.n_column_blocks = std::max(d.n_column_blocks, ceil_div(units, most));
+      d.n_column_blocks = std::max(d.n_column_blocks, ceil_div(panels, most));
     }
     d.divide_rows(2 * kBlockWidth, kGroupRows, threads, most_rows);
   }
@@ -156,33 +160,33 @@ class SplitBlocks : public Blocks<T> {
     return reinterpret_cast<float*>(buffers.rows + padded(division_.rows) * depth * kSplitBytes);
   }
 
-  void split_rows(const KSlice& t, const Buffers& buffers, Rows& rows) const {
+  void split_rows(const KSlice& t, const Buffers& buffers, ThreadState& state) const {
     const int64_t height = ceil_div(t.ni, tiles(t.ni));
     uint8_t* to = buffers.rows;
     for (int64_t i = 0; i < tiles(t.ni); ++i, to += blocks(t) * kParts<T> * kPartBytes) {
-      rows.i = i * height;
-      rows.height = std::max<int64_t>(std::min(height, t.ni - rows.i), 0);
+      state.i = i * height;
+      state.height = std::max<int64_t>(std::min(height, t.ni - state.i), 0);
       if (a_is_stored_) {
-        const T* const a = element(g_.a, t.i0 + rows.i, t.p0) + t.s * g_.a_batch;
-        split_.split_rows(a, true, g_.a.row_stride, rows.height, t.np, height, to);
+        const T* const a = element(g_.a, t.i0 + state.i, t.p0) + t.s * g_.a_batch;
+        split_.split_rows(a, true, g_.a.row_stride, state.height, t.np, height, to);
       } else {
-        const float* const a = rows_of_a(t, rows, produced_rows(buffers));
-        split_.split_rows(a, false, lda_, rows.height, t.np, height, to);
+        const float* const a = rows_of_a(t, state, produced_rows(buffers));
+        split_.split_rows(a, false, lda_, state.height, t.np, height, to);
       }
     }
   }
 
-  /// Where the panel at column j of the slice is split to and from, now.
-  void begin_panel(const KSlice& t, int64_t j, const Buffers& buffers, Rows& rows) const {
-    const int64_t width = panel_width(t, j), half = rows.second ? 1 : 0;
-    PanelSplit& next = rows.next;
+  /// Makes the panel at column j of the slice the one that is split next.
+  void begin_panel(const KSlice& t, int64_t j, const Buffers& buffers, ThreadState& state) const {
+    const int64_t width = panel_width(t, j), half = state.second ? 1 : 0;
+    PanelSplit& next = state.next;
     next = {nullptr,
             false,
             width,
             t.np,
             width / kBlockWidth,
             buffers.panels + half * part_bytes().value()};
-    rows.second = !rows.second;
+    state.second = !state.second;
     if (by_rows_ && t.nj - j >= width && panels_ == nullptr) {
       next.from = b_at(t, 0, j);
       next.is_stored = true;
@@ -213,52 +217,52 @@ class SplitBlocks : public Blocks<T> {
     return to;
   }
 
-  /// Says how the sums of a group of tiles are finished, and where they go: to C, to those kept for the
-  /// next slice, or nowhere.
-  void place(const KSlice& t, int64_t j, const Buffers& buffers, Rows& rows) const {
-    Tile<float>& tile = rows.tile;
+  /// Sets how the sums of a group of tiles are finished and where they are stored: in C, with the
+  /// sums that are kept for the next slice, or nowhere.
+  void place(const KSlice& t, int64_t j, const Buffers& buffers, ThreadState& state) const {
+    Tile<float>& tile = state.tile;
     float* const sums = reinterpret_cast<float*>(buffers.sums);
     const bool keeps = division_.n_slices > 1;
-    tile.to = keeps ? sums + kGroupRows * width_ + rows.i * division_.columns() + j : sums;
+    tile.to = keeps ? sums + kGroupRows * width_ + state.i * division_.columns() + j : sums;
     tile.ld_to = keeps ? division_.columns() : panel_width(t, j);
     tile.partial = t.p0 > 0 ? tile.to : nullptr;
     tile.ld_partial = tile.ld_to;
     tile.bias = tile.residual = nullptr;
     tile.bounded = false;
-    if (is_last(t) && j < columns_finished(t)) finish_in_tile(t, rows.i, j, tile);
+    if (is_last(t) && j < columns_finished(t)) finish_in_tile(t, state.i, j, tile);
   }
 
-  void finish_group(const KSlice& t, int64_t j, const Buffers& buffers, Rows& rows) const {
+  void finish_group(const KSlice& t, int64_t j, const Buffers& buffers, ThreadState& state) const {
     const int64_t width = panel_width(t, j);
     const float* const sums = reinterpret_cast<const float*>(buffers.sums);
-    place(t, j, buffers, rows);
-    if (kParts<T> != 1 && !split_.are_finite(sums, rows.height, width)) {
-      multiply_floats(t, j, buffers, rows);
-    } else if (rows.tile.to != sums) {
-      split_.store(rows.tile, sums, rows.height, width);
+    place(t, j, buffers, state);
+    if (kParts<T> != 1 && !split_.are_finite(sums, state.height, width)) {
+      multiply_floats(t, j, buffers, state);
+    } else if (state.tile.to != sums) {
+      split_.store(state.tile, sums, state.height, width);
     }
     if (is_last(t) && j >= columns_finished(t)) {
-      finish(g_, t.s, rows.tile.to, rows.tile.ld_to, t.i0 + rows.i, rows.height, t.j0 + j,
+      finish(g_, t.s, state.tile.to, state.tile.ld_to, t.i0 + state.i, state.height, t.j0 + j,
              std::min(width, t.nj - j));
     }
   }
 
-  /// The group again, by tiles of multiply-adds: what is not finite has no parts.
+  /// Computes a group again by tiles of multiply-adds, because infinities and NaNs have no parts.
   void multiply_floats(const KSlice& t, int64_t j, const Buffers& buffers,
-                       const Rows& group) const {
+                       const ThreadState& group) const {
     const int64_t width = panel_width(t, j);
-    typename Base::Rows rows = group;
-    Tile<float>& tile = rows.tile;
+    typename Base::ThreadState state = group;
+    Tile<float>& tile = state.tile;
     tile.lda = lda_;
     tile.b = floats(t, j, packed(buffers, 1));
     tile.ldb = width;
     tile.k = t.np;
-    tile.ahead = &rows.ahead;
+    tile.ahead = &state.ahead;
     const int64_t end = group.i + group.height;
-    for (; rows.i < end; rows.i += row_.rows) {
-      rows.height = std::min<int64_t>(row_.rows, end - rows.i);
-      tile.a = rows_of_a(t, rows, produced_rows(buffers));
-      row_.tile_of(width, rows.height)(tile);
+    for (; state.i < end; state.i += row_.rows) {
+      state.height = std::min<int64_t>(row_.rows, end - state.i);
+      tile.a = rows_of_a(t, state, produced_rows(buffers));
+      row_.tile_of(width, state.height)(tile);
       tile.to += row_.rows * tile.ld_to;
       if (tile.partial != nullptr) tile.partial += row_.rows * tile.ld_partial;
       if (tile.residual != nullptr) tile.residual += row_.rows * tile.ld_residual;

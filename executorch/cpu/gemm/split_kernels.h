@@ -1,11 +1,12 @@
 /// Products by matrix registers that multiply bfloat16 (x86's AMX).
 ///
 /// A float is the sum of three bfloat16 numbers: the float rounded to bfloat16, what is left of it
-/// rounded, and the rest; their significands of 8 bits hold all 24 of the float's. F16 is the sum of
-/// two. Of the nine products of two floats' parts the six largest are added up, in float. The others
-/// are below 2^-26 of the product, a quarter of the error that rounding it to float would make: sums
-/// have the accuracy of those of multiply-adds, at twice their speed or more. Parts below 2^-126 are
-/// zero. Infinities and NaNs have no parts: a result that is not finite is computed by multiply-adds.
+/// rounded, and the rest; their significands of 8 bits hold all 24 of the float's. F16 is the sum
+/// of two. Of the nine products of two floats' parts the six largest are added up, in float. The
+/// others are below 2^-26 of the product, a quarter of the error that rounding it to float would
+/// make: sums have the accuracy of those of multiply-adds, at twice their speed or more. Parts
+/// below 2^-126 are zero. Infinities and NaNs have no parts: a result that is not finite is
+/// computed by multiply-adds.
 #pragma once
 
 #include <executorch/cpu/gemm/division.h>
@@ -16,7 +17,7 @@
 
 namespace executorch::cpu::gemm {
 
-/// Parts of an element.
+/// The number of parts of an element.
 template <class T>
 constexpr int kParts = std::is_same_v<T, float> ? 3
                        : std::is_same_v<T, F16> ? 2
@@ -27,13 +28,13 @@ constexpr int kMostParts = 3;
 template <class T>
 constexpr int kSplitsOfBlock = kParts<T> == 3 ? 2 : 1;
 
-/// Parts lie in blocks: kBlockDepth elements along k of up to kBlockWidth rows of A, or of kBlockWidth
-/// columns of B. A block has 16 lines of 64 bytes for each part, one part after the other. A line is
-/// of one row of A, its elements in the order 0, 16, 1, 17, ...; or of elements r and r + 16 of each
-/// column. Where there is one part, A's elements stay in order, and a line of B has elements 2 r and
-/// 2 r + 1.
+/// Parts lie in blocks: kBlockDepth elements along k of up to kBlockWidth rows of A, or of
+/// kBlockWidth columns of B. A block has 16 lines of 64 bytes for each part, one part after the
+/// other. Line r of a block of A holds row r, with its elements in the order 0, 16, 1, 17, ...;
+/// line r of a block of B holds elements r and r + 16 of each column. If elements have a single
+/// part, the elements of A stay in order, and line r of B holds elements 2 r and 2 r + 1.
 constexpr int64_t kBlockDepth = 32, kBlockWidth = 16, kPartBytes = 1024;
-/// Tiles of rows of A that are multiplied in one call.
+/// The most tiles of rows of A that are multiplied in one call.
 constexpr int64_t kMostSplitTiles = 4;
 
 /// The next panel of B, which is split while the current one is multiplied.
@@ -41,10 +42,11 @@ struct PanelSplit {
   const void* from = nullptr;  // [k, vectors * kBlockWidth], rows `ld` apart
   bool is_stored = false;      // elements are as B has them, else floats
   int64_t ld = 0, k = 0, vectors = 0;
-  uint8_t* to = nullptr;  // blocks of the first columns along k, then those of the next ones
-  int64_t done = 0;       // lines of the blocks of one vector
-  int64_t rate = 0;       // lines for each step of a product
+  uint8_t* to = nullptr;  // the blocks of the first vector of columns, then those of the next one
+  int64_t done = 0;       // how many of the lines() are split
+  int64_t rate = 0;       // lines to split in each step of a product
 
+  /// The blocks along k, and the lines of one part of these blocks; a line has all vectors.
   int64_t blocks() const { return ceil_div(k, kBlockDepth); }
   int64_t lines() const { return blocks() * kBlockWidth; }
 };
@@ -59,29 +61,32 @@ struct SplitTile {
   float* sums;      // [tiles * height, vectors * kBlockWidth]
   PanelSplit* next;
 
-  /// How often the product splits lines of `next`: for each block of what registers of sums hold.
+  /// How often the product splits lines of `next`: `for_each_block` times for each block along k of
+  /// each group of tiles and vectors whose sums fill the registers.
   int64_t steps(int64_t for_each_block) const {
     return for_each_block * blocks * (vectors / 2 * (tiles / 2) + vectors % 2);
   }
 };
 
-/// For elements of so many parts, stored as one type. All null, unless the machine has such registers.
+/// The kernels for elements that have a certain number of parts. All are null if the machine has no
+/// such registers.
 struct SplitKernels {
-  /// Splits rows of A, k elements each, stored or floats, into the blocks of a tile of `height` rows;
-  /// those beyond `rows` are zero.
+  /// Splits `rows` rows of A, of k elements each, into the blocks of a tile of `height` rows, whose
+  /// other rows become zero. Elements have the stored type if `is_stored`; otherwise they are
+  /// floats.
   void (*split_rows)(const void* a, bool is_stored, int64_t lda, int64_t rows, int64_t k,
                      int64_t height, uint8_t* to) = nullptr;
-  /// What is left to be split of a panel.
+  /// Splits the lines of a panel that are not split yet.
   void (*split_rest)(PanelSplit&) = nullptr;
-  /// Makes blocks of n stored columns, each k contiguous elements, `ldb` apart, up to `vectors`
-  /// vectors. Null where that is not one step.
+  /// Packs n columns of stored elements, each k contiguous elements and `ldb` apart, as the blocks
+  /// of `vectors` vectors of columns. Null if columns must be converted to a panel of floats first.
   void (*split_columns)(const void* b, int64_t ldb, int64_t k, int64_t n, int64_t vectors,
                         uint8_t* to) = nullptr;
   void (*multiply)(const SplitTile&) = nullptr;
   /// Whether the first `rows` rows of the sums are finite.
   bool (*are_finite)(const float* sums, int64_t rows, int64_t width) = nullptr;
-  /// Finishes and stores sums[rows, width] as a tile does its own: what `t` says of k, A and B is
-  /// not read.
+  /// Finishes sums[rows, width] and stores them, as a tile does with its own sums. Does not read
+  /// what `t` says of k, A and B.
   void (*store)(const Tile<float>& t, const float* sums, int64_t rows, int64_t width) = nullptr;
 };
 

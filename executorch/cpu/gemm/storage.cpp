@@ -210,8 +210,8 @@ void FillRow(Microkernels<Types<T>>& row) {
   row.operand = {Convert<T>};
   row.pack_columns = PackColumns<T>;
   row.pack_rows = PackRows<T>;
-  row.few_dots = FewDots<T>;
-  row.few_rows = FewRowsOfB<T>;
+  row.few_rows_dot = FewRowsDot<T>;
+  row.few_rows_axpy = FewRowsAxpy<T>;
   row.finish = Finish<T>;
 }
 

@@ -23,7 +23,7 @@ using executorch::cpu::HWY_NAMESPACE::Clamp;
 using executorch::cpu::HWY_NAMESPACE::Use;
 
 constexpr int kRows = ET_TILE_ROWS, kMostVectors = ET_TILE_VECTORS;
-static_assert(kMostVectors <= kMostUnits);
+static_assert(kMostVectors <= kMostPanelVectors);
 
 template <class Acc>
 using Tag = hn::CappedTag<Acc, kMostLanes>;
@@ -135,8 +135,8 @@ template <class Acc>
 HWY_INLINE void Advance(Ahead<Acc>& ahead, int64_t steps) {
   RowPrefetch& fetch = ahead.fetch;
   fetch.due += fetch.rate * steps;
-  int64_t n = fetch.due / RowPrefetch::kLineUnit;
-  fetch.due %= RowPrefetch::kLineUnit;
+  int64_t n = fetch.due / RowPrefetch::kOneLine;
+  fetch.due %= RowPrefetch::kOneLine;
   while (n > 0) {
     const int64_t now = std::min(n, fetch.lines - fetch.line);
     const char* const from = fetch.from + fetch.line * kLine;
@@ -201,8 +201,8 @@ template <class T, int... kVectorsLess1>
 void FillRow(Microkernels<Types<T>>& row, std::integer_sequence<int, kVectorsLess1...>) {
   using Acc = Accumulator<T>;
   row.rows = kRows;
-  row.unit = static_cast<int>(hn::MaxLanes(Tag<Acc>()));
-  row.columns = kMostVectors * row.unit;
+  row.width_step = static_cast<int>(hn::MaxLanes(Tag<Acc>()));
+  row.columns = kMostVectors * row.width_step;
   (FillWidth<Acc, kVectorsLess1 + 1>(row, std::make_integer_sequence<int, kRows>()), ...);
 }
 
@@ -255,7 +255,7 @@ template <class Acc>
 void fill_scalar(Microkernels<Types<Acc>>& row) {
   row.rows = 2;
   row.columns = 8;
-  row.unit = 4;
+  row.width_step = 4;
   row.tile[0][1] = run_scalar_tile<Acc, 1, 1>;
   row.tile[0][2] = run_scalar_tile<Acc, 2, 1>;
   row.tile[1][1] = run_scalar_tile<Acc, 1, 2>;

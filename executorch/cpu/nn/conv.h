@@ -33,7 +33,7 @@ struct ConvAxis {
   struct Steps {
     int64_t begin = 0, end = 0;
   };
-  Steps met_by(int64_t k, bool transposed) const {
+  Steps valid_steps(int64_t k, bool transposed) const {
     const int64_t first = k * dilation - padding, inside = (transposed ? out : in) - first;
     Steps steps;
     if (first < 0) steps.begin = (-first - 1) / stride + 1;

@@ -71,23 +71,23 @@ class Planes : public PlaneConv {
   bool pointwise() const {
     const bool widens = c.group_out > c.group_in;
     const int64_t k = whole.k;
-    const bool copies = (columns_.n - columns_.n_dots) % kernels.lanes != 0;
+    const bool copies = (columns_.n - columns_.n_tail) % kernels.lanes != 0;
     const Size partials = partial_floats(whole.m);
     const ThreadScratch<float> buffers(
-        scratch, partials + Size(k) * (columns_.n_dots + (copies ? kPartialColumns : 0)));
+        scratch, partials + Size(k) * (columns_.n_tail + (copies ? kPartialColumns : 0)));
     if (!buffers) return false;
     for_parts(whole.m, columns_.n_blocks, work(), widens, buffers,
               [&](int64_t i0, int64_t ni, int64_t block, float* buffer) {
                 const int64_t j0 = columns_.first(block);
                 PlaneProduct p = part(i0, ni, j0);
                 p.n = columns_.width(block);
-                p.n_dots = columns_.dots(block);
+                p.n_tail = columns_.tail(block);
                 p.b = image + j0;
                 p.ldb = c.in_channel;
                 float* at = buffer + partials.value();
-                p.dots = at;
-                p.ld_dots = k;
-                for (int64_t d = 0; d < p.n_dots; ++d, at += k) {
+                p.tail = at;
+                p.ld_tail = k;
+                for (int64_t d = 0; d < p.n_tail; ++d, at += k) {
                   gemm::gather(p.b + p.n + d, c.in_channel, k, at);
                 }
                 if (p.n % kernels.lanes != 0) {
@@ -134,17 +134,17 @@ class Planes : public PlaneConv {
   }
 
   // The floats of the panel of a block: its vectors, then its further pixels.
-  int64_t panel_size() const { return whole.k * (kPartialColumns + columns_.n_dots); }
+  int64_t panel_size() const { return whole.k * (kPartialColumns + columns_.n_tail); }
   // `further` has room for np vectors.
   void fill_panel(int64_t block, int64_t p0, int64_t np, float* panel, float* further) const {
     const PatchRows patches = {c.axis, image, c.in_channel, c.group_in, channel_step, tap_step};
     const int64_t j0 = columns_.first(block), n = columns_.width(block);
     const int64_t ld = round_up(n, kernels.lanes);
     gather_patches()(patches, j0, n, p0, np, panel + p0 * ld, ld);
-    const int64_t n_dots = columns_.dots(block);
-    if (n_dots == 0) return;
-    gather_patches()(patches, j0 + n, n_dots, p0, np, further, kernels.lanes);
-    for (int64_t d = 0; d < n_dots; ++d) {
+    const int64_t n_tail = columns_.tail(block);
+    if (n_tail == 0) return;
+    gather_patches()(patches, j0 + n, n_tail, p0, np, further, kernels.lanes);
+    for (int64_t d = 0; d < n_tail; ++d) {
       float* const to = panel + whole.k * (kPartialColumns + d) + p0;
       gemm::gather(further + d, kernels.lanes, np, to);
     }
@@ -156,9 +156,9 @@ class Planes : public PlaneConv {
     p.n = columns_.width(block);
     p.b = panel;
     p.ldb = round_up(p.n, kernels.lanes);
-    p.n_dots = columns_.dots(block);
-    p.dots = panel + whole.k * kPartialColumns;
-    p.ld_dots = whole.k;
+    p.n_tail = columns_.tail(block);
+    p.tail = panel + whole.k * kPartialColumns;
+    p.ld_tail = whole.k;
     multiply(p, partial);
   }
 

@@ -161,7 +161,7 @@ template <int kHeight, int kColumns>
 HWY_INLINE void Dots(const PlaneProduct& p, int64_t i0, int64_t column, float* to) {
   const Floats d;
   const float* a = p.a + i0 * p.lda;
-  const float* b = p.dots + column * p.ld_dots;
+  const float* b = p.tail + column * p.ld_tail;
   V sums[kColumns][kHeight];
 #pragma GCC unroll 2
   for (int j = 0; j < kColumns; ++j) {
@@ -171,7 +171,7 @@ HWY_INLINE void Dots(const PlaneProduct& p, int64_t i0, int64_t column, float* t
   const auto add = [&](const auto& load) HWY_ATTR {
     V x[kColumns];
 #pragma GCC unroll 2
-    for (int j = 0; j < kColumns; ++j) x[j] = load(b + j * p.ld_dots);
+    for (int j = 0; j < kColumns; ++j) x[j] = load(b + j * p.ld_tail);
 #pragma GCC unroll 8
     for (int i = 0; i < kHeight; ++i) {
       const V w = load(a + i * p.lda);
@@ -202,18 +202,18 @@ HWY_INLINE void Dots(const PlaneProduct& p, int64_t i0, int64_t column, float* t
 
 /// Computes rows [i0, i0 + kHeight) of the further columns.
 template <int kHeight>
-HWY_NOINLINE void FurtherColumns(const PlaneProduct& p, int64_t i0) {
+HWY_NOINLINE void TailColumns(const PlaneProduct& p, int64_t i0) {
   HWY_ALIGN float sums[kHeight * kVectors * kLanes];
   int64_t column = 0;
-  for (; column + 2 <= p.n_dots; column += 2) Dots<kHeight, 2>(p, i0, column, sums);
-  if (column < p.n_dots) Dots<kHeight, 1>(p, i0, column, sums);
-  FinishTile(p, sums, i0, kHeight, p.n, p.n_dots);
+  for (; column + 2 <= p.n_tail; column += 2) Dots<kHeight, 2>(p, i0, column, sums);
+  if (column < p.n_tail) Dots<kHeight, 1>(p, i0, column, sums);
+  FinishTile(p, sums, i0, kHeight, p.n, p.n_tail);
 }
 
 template <int kHeight, int kWide, bool kOffsets>
 HWY_NOINLINE void Rows(const PlaneProduct& p, int64_t i0) {
   Tile<kHeight, kWide, kOffsets>(p, i0);
-  if (p.n_dots > 0) FurtherColumns<kHeight>(p, i0);
+  if (p.n_tail > 0) TailColumns<kHeight>(p, i0);
 }
 
 template <int kWide, bool kOffsets>

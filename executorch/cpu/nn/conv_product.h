@@ -12,10 +12,11 @@ namespace executorch::cpu {
 ///   i < m     channels: rows of `a`, contiguous along p < k
 ///   j < n     pixels, n <= most_columns. Row p of b begins at b + offsets[p], or at b + p * ldb
 ///             without offsets, and is read up to a multiple of `lanes`
-///   n <= j < n + n_dots
-///             further pixels: column j - n is contiguous along p at dots + (j - n) * ld_dots. So
-///             a pixel that is left over from whole vectors costs a lane, not a vector
-///   partial   [m, n + n_dots], partial sums that are added instead of the bias, or null
+///   n <= j < n + n_tail
+///             the tail, pixels that are left over from whole vectors: column j - n is contiguous
+///             along p at tail + (j - n) * ld_tail. Vectors run along p, so that a tail pixel
+///             does not cost as much as a vector of pixels
+///   partial   [m, n + n_tail], partial sums that are added instead of the bias, or null
 ///   residual  laid out as out, or null; may be `out` itself
 struct PlaneProduct {
   int64_t m = 0, n = 0, k = 0;
@@ -24,9 +25,9 @@ struct PlaneProduct {
   const float* b = nullptr;
   int64_t ldb = 0;
   const int64_t* offsets = nullptr;
-  int64_t n_dots = 0;
-  const float* dots = nullptr;
-  int64_t ld_dots = 0;
+  int64_t n_tail = 0;
+  const float* tail = nullptr;
+  int64_t ld_tail = 0;
   const float* partial = nullptr;
   int64_t ld_partial = 0;
   float* out = nullptr;

@@ -31,10 +31,10 @@ int64_t reach_of(const ConvAxis& a, bool transposed) {
 }
 
 // The number of pairs of a tap and an output for which the tap reads an element of the image.
-int64_t count_meetings(const ConvAxis& a, bool transposed) {
+int64_t count_valid_reads(const ConvAxis& a, bool transposed) {
   int64_t n = 0;
   for (int64_t k = 0; k < a.kernel; ++k) {
-    const ConvAxis::Steps steps = a.met_by(k, transposed);
+    const ConvAxis::Steps steps = a.valid_steps(k, transposed);
     n += steps.end - steps.begin;
   }
   return n;
@@ -44,7 +44,7 @@ bool leave_out(ConvAxis& a, bool transposed, int64_t* weights, int64_t* elements
   const int64_t last_step = (steps_of(a, transposed) - 1) * a.stride;
   const int64_t before = std::max<int64_t>(a.padding - last_step, 0);
   const int64_t first = (before + a.dilation - 1) / a.dilation;
-  const int64_t end = extent_of(a, transposed) + a.padding;  // of the positions that tap 0 can meet
+  const int64_t end = extent_of(a, transposed) + a.padding;  // of the positions that tap 0 can read
   const int64_t last = end <= 0 ? -1 : std::min((end - 1) / a.dilation, a.kernel - 1);
   if (first > last) return false;
   *weights += first * a.weight_stride;
@@ -89,12 +89,12 @@ bool is_sparse(const ConvExtents& c) {
   const auto is_usual = [](const ConvAxis& a) { return reach_of(a, false) < 2 * a.in + 8; };
   if (!c.transposed && std::all_of(c.axis, end, is_usual)) return false;
   const Size products = Size(c.batch) * c.groups * c.group_in * c.group_out;
-  Size visits = products, meetings = products, padded = c.group_in, phases = 1;
+  Size visits = products, valid_reads = products, padded = c.group_in, phases = 1;
   Size in = c.group_in, out = c.group_out;
   for (const ConvAxis* a = c.axis; a < end; ++a) {
     const int64_t per_phase = (a->out + a->stride - 1) / a->stride;
     visits *= Size(a->kernel) * (c.in_phases ? per_phase : a->out);
-    meetings *= count_meetings(*a, c.transposed);
+    valid_reads *= count_valid_reads(*a, c.transposed);
     // Other algorithms spread inputs with zeros between strides, or copy the whole range that
     // outputs read.
     const int64_t reach = reach_of(*a, c.transposed);
@@ -105,7 +105,7 @@ bool is_sparse(const ConvExtents& c) {
     out *= a->out;
   }
   constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
-  const Size most_visits = max(meetings * kProportion, kFewVisits);
+  const Size most_visits = max(valid_reads * kProportion, kFewVisits);
   const Size most_padded = max((in + out) * kProportion, kFewPadded);
   const Size images = Size(c.batch) * c.groups;
   const Size most_copies = max((in + out) * images * kProportion, kFewCopies);
@@ -116,10 +116,10 @@ bool is_sparse(const ConvExtents& c) {
          !phases.within(most_phases.value_or(kFewPhases));
 }
 
-int64_t list_meeting_taps(const ConvAxis& a, bool transposed, MeetingTap* taps) {
+int64_t list_valid_taps(const ConvAxis& a, bool transposed, ValidTap* taps) {
   int64_t n = 0;
   for (int64_t k = 0; k < a.kernel; ++k) {
-    const ConvAxis::Steps steps = a.met_by(k, transposed);
+    const ConvAxis::Steps steps = a.valid_steps(k, transposed);
     if (steps.begin < steps.end) taps[n++] = {k, steps};
   }
   return n;
@@ -137,9 +137,9 @@ class Sparse {
   bool run(Scratch& scratch) {
     const Scratch::Frame frame(scratch);
     for (int d = 0; d < 3; ++d) {
-      taps_[d] = scratch.array<MeetingTap>(c_.axis[d].kernel);
+      taps_[d] = scratch.array<ValidTap>(c_.axis[d].kernel);
       if (taps_[d] == nullptr) return false;
-      n_taps_[d] = list_meeting_taps(c_.axis[d], c_.transposed, taps_[d]);
+      n_taps_[d] = list_valid_taps(c_.axis[d], c_.transposed, taps_[d]);
     }
     const int64_t planes = c_.batch * c_.groups * c_.group_out;
     // With fewer planes than threads, sums for all threads would need more memory than the result.
@@ -171,13 +171,13 @@ class Sparse {
     store(sums, b * c_.out_batch + channel * c_.out_channel, channel);
   }
 
-  int64_t position(int d, const MeetingTap& tap, int64_t step) const {
+  int64_t position(int d, const ValidTap& tap, int64_t step) const {
     const ConvAxis& a = c_.axis[d];
     return step * a.stride + tap.k * a.dilation - a.padding;
   }
 
   // Adds the products of one tap to the sums of a plane.
-  void add(const T* image, const T* weight, const MeetingTap* const (&tap)[3], Acc* sums) const {
+  void add(const T* image, const T* weight, const ValidTap* const (&tap)[3], Acc* sums) const {
     const ConvAxis* const a = c_.axis;
     for (int d = 0; d < 3; ++d) weight += tap[d]->k * a[d].weight_stride;
     const int64_t sum_strides[3] = {a[1].out * a[2].out, a[2].out, 1};
@@ -230,7 +230,7 @@ class Sparse {
   }
 
   const Conv<T>& c_;
-  MeetingTap* taps_[3] = {};
+  ValidTap* taps_[3] = {};
   int64_t n_taps_[3] = {};
 };
 

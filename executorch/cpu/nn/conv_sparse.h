@@ -27,14 +27,14 @@ struct ConvExtents {
 /// would need work or memory far out of proportion to the elements of the operands.
 bool is_sparse(const ConvExtents& extents);
 
-/// A tap that reads elements of the image, and the steps (ConvAxis::met_by) in which it does.
-struct MeetingTap {
+/// A tap that reads elements of the image in some steps, and these steps (ConvAxis::valid_steps).
+struct ValidTap {
   int64_t k;
   ConvAxis::Steps steps;
 };
-/// Writes the meeting taps of an axis to `taps`, in order, and returns their number. `taps` must
+/// Writes the valid taps of an axis to `taps`, in order, and returns their number. `taps` must
 /// have room for axis.kernel entries.
-int64_t list_meeting_taps(const ConvAxis& axis, bool transposed, MeetingTap* taps);
+int64_t list_valid_taps(const ConvAxis& axis, bool transposed, ValidTap* taps);
 
 /// Computes `c` by visiting only the elements of the image that each tap reads. Needs scratch
 /// memory for the sums of a plane for each thread. Cost: a few operations for each such element.

@@ -8,13 +8,21 @@
 namespace executorch::cpu {
 namespace {
 
-// A phase. Output o = q * stride + r reads position (o + padding - k * dilation) / stride with tap
-// k. For tap k0 < stride there is one remainder r for which this is whole; it then is whole for
-// taps k0 + m * stride as well, which read position q + first - m * dilation. Taps are visited in
-// reverse order, so that positions increase from `from` on. The stride and the dilation have no
-// common factor, so that each k0 has a remainder of its own.
+// The outputs of one axis that have the same remainder r modulo the stride: o = q * stride + r.
+//
+// In a transposed convolution, tap k of output o reads the input position
+// (o + padding - k * dilation) / stride, if that is a whole number. For each tap k0 < stride there
+// is exactly one r for which it is. The taps of the phase are then k = k0 + m * stride, m >= 0, and
+// tap k of output q of the phase reads position
+//     q + (r + padding - k0 * dilation) / stride - m * dilation.
+// This is a convolution of stride 1. Its taps are visited from the last m to the first, because
+// positions then increase from tap to tap. The stride and the dilation must have no common factor:
+// otherwise several k0 would have the same r, and some r would have no tap at all.
 struct Phase {
-  int64_t r, taps, out, from;
+  int64_t r;     // the remainder of the phase's outputs
+  int64_t taps;  // the number of its taps
+  int64_t out;   // the number of its outputs
+  int64_t from;  // the first position that it reads: that of output 0 and the last tap
 
   Phase(const ConvAxis& a, int64_t k0) {
     const int64_t at = (k0 * a.dilation - a.padding) % a.stride;
@@ -27,7 +35,8 @@ struct Phase {
   int64_t end(const ConvAxis& a) const { return from + out + (taps - 1) * a.dilation; }
 };
 
-// Calls f(k0, phase) for each phase that has outputs. Returns false if one of the calls does.
+// Calls f(k0, phase) for each phase that has outputs, where k0 is its first tap. Stops and returns
+// false when a call returns false.
 template <class F>
 bool for_phases(const ConvAxis& a, const F& f) {
   for (int64_t k0 = 0; k0 < a.stride; ++k0) {
@@ -37,8 +46,8 @@ bool for_phases(const ConvAxis& a, const F& f) {
   return true;
 }
 
-// The range of positions that the phases of an axis read, inside and outside of the image, and the
-// length of the longest phase.
+// The range of positions [from, end) that the phases of an axis read, which may begin before the
+// image and end behind it, and the most outputs that a phase has.
 struct ReadRange {
   int64_t from = 0, end = 0, most_out = 0;
 
@@ -52,8 +61,9 @@ struct ReadRange {
   }
 };
 
-// Holds images padded with zeros, so that phases need no padding, and planes for the results of one
-// phase.
+// Computes a convolution phase by phase. The image is first copied into a larger one, with zeros
+// around it, so that no phase needs padding. The results of a phase are contiguous and are then
+// copied to every stride-th element of the output.
 class Phases {
  public:
   explicit Phases(const Conv<float>& c) : c_(c), padded_(c) {
@@ -141,9 +151,12 @@ class Phases {
   }
 
   const Conv<float>& c_;
-  Conv<float> padded_;         // the images' copies: in, in_stride, in_channel; input is position 0
-  int64_t first_ = 0;          // where that lies in a copy
-  Size size_ = 1, plane_ = 1;  // floats of a channel of a copy; of the longest phase's results
+  /// The convolution of the padded copy of an image. `input` is the address of position 0, which
+  /// has index first_ in the copy.
+  Conv<float> padded_;
+  int64_t first_ = 0;
+  Size size_ = 1;   // floats of a channel of the copy
+  Size plane_ = 1;  // floats of a channel of the results of the largest phase
   float* results_ = nullptr;
 };
 

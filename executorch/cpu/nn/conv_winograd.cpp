@@ -124,8 +124,8 @@ HWY_INLINE void TransformTile(const float* at, const WinogradImage& image, float
 }
 
 void Tiles(const WinogradImage& image, int64_t n_in, int64_t i0, int64_t i_end, int64_t t0,
-           int64_t n, int64_t n_dots, float* v, int64_t v_point, int64_t ld, float* dots) {
-  const int64_t end = t0 + n + n_dots;
+           int64_t n, int64_t n_tail, float* v, int64_t v_point, int64_t ld, float* tail) {
+  const int64_t end = t0 + n + n_tail;
   for (int64_t i = i0; i < i_end; ++i) {
     float* const to = v + i * ld;
     // In ascending order, because a vector may write beyond its row of tiles, and the next one
@@ -139,9 +139,9 @@ void Tiles(const WinogradImage& image, int64_t n_in, int64_t i0, int64_t i_end, 
       }
       t = row_end;
     }
-    for (int64_t d = 0; d < n_dots; ++d) {
+    for (int64_t d = 0; d < n_tail; ++d) {
       for (int64_t e = 0; e < kWinogradPoints; ++e) {
-        dots[(d * kWinogradPoints + e) * n_in + i] = to[e * v_point + n + d];
+        tail[(d * kWinogradPoints + e) * n_in + i] = to[e * v_point + n + d];
       }
     }
   }

@@ -46,10 +46,10 @@ struct WinogradKernels {
   void (*weights)(const WinogradWeights& weights, int64_t n_out, int64_t n_in, float* u,
                   int64_t u_point);
   /// Transforms channels [i0, i_end) of tiles [t0, t0 + n), which are numbered in row-major order,
-  /// to v[e * v_point + i * ld + t - t0]. Up to n_dots elements and a vector behind each row i are
-  /// overwritten. The next n_dots tiles, d = 0 ..., go to dots[(d * 16 + e) * n_in + i].
+  /// to v[e * v_point + i * ld + t - t0]. Up to n_tail elements and a vector behind each row i are
+  /// overwritten. The next n_tail tiles, d = 0 ..., go to tail[(d * 16 + e) * n_in + i].
   void (*tiles)(const WinogradImage& image, int64_t n_in, int64_t i0, int64_t i_end, int64_t t0,
-                int64_t n, int64_t n_dots, float* v, int64_t v_point, int64_t ld, float* dots);
+                int64_t n, int64_t n_tail, float* v, int64_t v_point, int64_t ld, float* tail);
   /// Transforms and stores channels [o0, o0 + n_out) of tiles [t0, t0 + n), from
   /// m[e * m_point + (o - o0) * ld + t - t0]. A vector of elements beyond the last must be
   /// readable.

@@ -46,7 +46,7 @@ HWY_INLINE void Finish(const Conv<T>& c, V x, size_t n, int64_t at) {
   }
 }
 
-// The same, known to be a bound at most where kBounded.
+// Whether results are finished by bounds at most; FinishWith<true> then does the same as Finish.
 template <class T>
 bool IsBounded(const Conv<T>& c) {
   return c.residual == nullptr &&

@@ -17,10 +17,14 @@ namespace executorch::cpu {
 namespace HWY_NAMESPACE {
 namespace depthwise {
 
-// A padded channel whose positions are sorted into parts by their remainder modulo the strides. So
-// the inputs of a tap are contiguous along width: position (oh + kh', ow + kw') of a part.
+// A channel with its padding, whose positions are sorted into parts: one part for each pair of
+// remainders of the row modulo the vertical stride and of the column modulo the horizontal stride.
+// With strides (sh, sw), tap (kh, kw) of output (oh, ow) reads the row oh * sh + kh * dilation,
+// which is row oh + kh * dilation / sh of its part, and likewise for columns. So the inputs of a
+// tap for a row of outputs are contiguous.
 struct PaddedPlane {
   int64_t height, width;  // of a part
+  // The index of the element that tap (kh, kw) of output (0, 0) reads.
   int64_t part(const ConvAxis& h, const ConvAxis& w, int64_t kh, int64_t kw) const {
     const int64_t y = kh * h.dilation, x = kw * w.dilation;
     return ((y % h.stride * w.stride + x % w.stride) * height + y / h.stride) * width +
@@ -28,6 +32,7 @@ struct PaddedPlane {
   }
 };
 
+// Fills `to`, a plane sorted into parts, from the image's channel `from`.
 template <class T>
 HWY_INLINE void PadPlane(const ConvAxis& h, const ConvAxis& w, const PaddedPlane& plane,
                          const T* from, float* to) {
@@ -79,20 +84,27 @@ HWY_INLINE void SumTaps(const float* plane, const int64_t* parts, const float* w
   }
 }
 
-// The usual windows: kSize x kSize taps without dilation, strides of 1 or 2. The plane is computed
-// in vertical strips one vector of outputs wide. The padding at both sides is handled by masked
-// loads, or by zeros in a copy of the plane if the instruction set has none or a plane must be
-// converted anyway. Each row of the image is read once. Its products with a row of taps are first
-// added to each other and then to the sum of an output row, so that no output waits for the one
-// before.
+// What follows, up to StripPlanes(), is for the usual windows: kSize x kSize taps without dilation
+// and with a stride kStep of 1 or 2. A plane is computed in vertical strips that are one vector of
+// outputs wide. A strip reads each row of the image once, from top to bottom, and adds its products
+// to the sums of all output rows whose windows contain it. The products of an image row with a row
+// of taps are first added to each other and only then to the output's sum, which shortens the chain
+// of additions that depend on one another.
+//
+// Whether the zeros at the left and right of the image are masked out when the image is loaded.
+// Otherwise a copy of the plane has them, because the instruction set has no masked loads or
+// because the elements must be converted to float anyway.
 template <class T>
 constexpr bool kMasked = kMasks&& std::is_same_v<T, float>;
 
 template <int kSize, int kStep, bool kByMask>
 struct Strip {
-  hn::Mask<Floats> low[kSize], high[kSize];  // the first and, for steps of 2, the second vector
-  int64_t ow, first;                         // the position that lane 0 meets with tap 0
-  size_t n;
+  // For each column of taps, the lanes inside of the image: of the vector that is loaded, and for
+  // steps of 2 of the one behind it.
+  hn::Mask<Floats> low[kSize], high[kSize];
+  int64_t ow;     // the strip's first column of outputs
+  int64_t first;  // the column of the image that tap 0 of that output reads; may be negative
+  size_t n;       // the number of columns of outputs
 
   Strip() = default;
   Strip(const ConvAxis& w, int64_t column)
@@ -105,7 +117,7 @@ struct Strip {
     }
   }
 
-  // Loads the inputs of the strip's outputs for each tap of a row.
+  // Loads the inputs of the strip's outputs: x[kw] is what tap kw of a row of taps reads.
   HWY_INLINE void Load(const float* HWY_RESTRICT row, V (&x)[kSize]) const {
     const Floats d;
 #pragma GCC unroll 5
@@ -122,6 +134,7 @@ struct Strip {
   }
 };
 
+// Returns the products of a row of the image with a row of taps, added up.
 template <int kSize>
 HWY_INLINE V RowOfTaps(const V (&x)[kSize], const V* weights) {
   V sum = hn::Mul(x[0], weights[0]);
@@ -130,17 +143,21 @@ HWY_INLINE V RowOfTaps(const V (&x)[kSize], const V* weights) {
   return sum;
 }
 
+// Computes a strip of a plane, whose rows are `row_stride` elements apart, and stores it at `to`.
+// The weights and the bias are the same in all lanes.
 template <int kSize, int kStep, bool kBounded, class T>
 HWY_INLINE void RunStrip(const Conv<T>& c, const Strip<kSize, kStep, kMasked<T>>& strip,
                          const float* image, int64_t row_stride, const V (&weights)[kSize * kSize],
                          V bias, int64_t to) {
   const ConvAxis& h = c.axis[1];
-  constexpr int kWaiting = (kSize - 1) / kStep;  // outputs that more rows will be added to
+  // sums[i] are unfinished output rows, the newest first: more image rows will be added to them.
+  constexpr int kWaiting = (kSize - 1) / kStep;
   V sums[kWaiting];
 #pragma GCC unroll 4
   for (int i = 0; i < kWaiting; ++i) sums[i] = bias;
   const auto add = [&](int64_t y, auto first_row) HWY_ATTR {
-    // Rows of taps first_row, first_row + kStep ... of one row of the image.
+    // Adds row y of the padded image to the outputs whose rows of taps first_row, first_row + kStep
+    // ... read it. In the first of the kStep rows of a step, an output begins and another one ends.
     constexpr int kFirst = decltype(first_row)::value;
     constexpr int kCount = (kSize - kFirst + kStep - 1) / kStep;
     V parts[kCount];
@@ -186,7 +203,9 @@ HWY_INLINE void RunStrip(const Conv<T>& c, const Strip<kSize, kStep, kMasked<T>>
 // A copy of a plane as floats, with the zeros that strips read at both sides. The zeros are written
 // once and stay from plane to plane.
 struct PaddedRows {
-  int64_t width, left, columns;  // of which are copied
+  int64_t width;    // of a row of the copy
+  int64_t left;     // zeros before the image
+  int64_t columns;  // of the image that are copied: those that some output reads
 
   explicit PaddedRows(const ConvAxis& w)
       : width((w.out + kLanes - 1) / kLanes * kLanes * w.stride + w.kernel - 1),
@@ -222,13 +241,13 @@ HWY_INLINE bool HasStrips(const Conv<T>& c) {
          (w.kernel == 3 || w.kernel == 5) && w.stride <= 2;
 }
 
-// Computes planes [begin, end), counted over all images.
+// Computes the planes [begin, end), which are numbered through all images of the batch.
 template <int kSize, int kStep, bool kBounded, class T>
 void StripPlanes(const Conv<T>& c, int64_t begin, int64_t end, float* buffer) {
   const Floats d;
   const ConvAxis &z = c.axis[0], &h = c.axis[1], &w = c.axis[2];
   using OneStrip = Strip<kSize, kStep, kMasked<T>>;
-  constexpr int64_t kKept = 8;  // strips
+  constexpr int64_t kKept = 8;  // strips whose masks are computed once for all planes
   OneStrip strips[kKept];
   for (int64_t i = 0; i < std::min(kKept, (w.out + kLanes - 1) / kLanes); ++i) {
     strips[i] = OneStrip(w, i * kLanes);

@@ -45,8 +45,9 @@ struct Plan {
     direct = y.inside() && x.inside() && segments.bytes % 4 == 0 && !c.product.unsigned_a;
     flat = direct && y.kernel * x.kernel == 1 && y.step * x.step == 1 && y.out == y.in &&
            x.out == x.in && y.base + x.base == 0;
-    // What is read in place is copied to that end where several panels share it, and where bytes
-    // stay bytes only if their products take longer than a call for each pixel.
+    // Rows that could be read in place are copied to be prepared if several panels read them. If
+    // prepared elements are bytes too, their products must also take longer than the call that
+    // prepares each pixel.
     const int8::Row& row = int8::kernels().rows[int8::kBytes];
     const bool repaid = row.operand.tile_element > 1 || c.group_out * segments.bytes >= kRepaidWork;
     prepared =
@@ -121,7 +122,7 @@ struct Image {
       }
       return {buffer, line_rows * row_bytes(), row_bytes(), line};
     }
-    // Copied to the last bytes of the buffer; what is prepared takes all of it.
+    // The image is copied to the last bytes of the buffer, and prepared to all of it.
     const int64_t size = copied_bytes(n).value();
     int8_t* const copied = buffer + (width() - 1) * size;
     copy(image, first, n, copied);
@@ -131,13 +132,14 @@ struct Image {
   const int8_t* tile(const int8_t* a, int64_t&, int64_t, int8_t*) const { return a; }
 
   int64_t width() const { return prepared ? operand.tile_element : 1; }  // bytes of an element
-  /// Of flat ones; apart such that copies do not drive one another out of a cache.
+  /// The distance between rows of a flat convolution. Prepared rows are a cache line longer than
+  /// their elements, because copies at multiples of a large power of two would evict one another.
   int64_t row_bytes() const { return prepared ? width() * segments.bytes + kLine : g.lda; }
   Size copied_bytes(int64_t n) const {
     // Quads may go on behind the last segment.
     return Size(plan.y.extent(n)) * plan.columns * plan.channels + 4;
   }
-  /// Lines [first, first + n) of outputs, what they reach over.
+  /// Copies what lines [first, first + n) of outputs read, padding included, to `to`.
   void copy(int64_t image, int64_t first, int64_t n, int8_t* to) const {
     const AxisTaps &y = plan.y, &x = plan.x;
     const int64_t pitch = plan.columns * plan.channels, all = plan.conv.groups * plan.channels;
@@ -191,7 +193,7 @@ struct Packing {
     group_bytes = int8::panel_bytes(int8::kernels(), s) * panels_of(conv);
     weights_bytes = round_up(group_bytes * conv.groups, kLine);
     columns = int8::gives_bytes(conv.product) ? Size(conv.groups) * panels_of(conv) : 0;
-    bytes = weights_bytes + columns * sizeof(int8::ByteColumns);
+    bytes = weights_bytes + columns * sizeof(int8::ColumnRequantization);
   }
   bool is_sound(const Int8Conv& conv) const {
     const Size filter = Size(conv.groups) * conv.group_out * conv.product.k;
@@ -273,7 +275,7 @@ bool Int8Conv::pack_panels(Int8Filter& filter) const {
   }
   if (!filter.resize(packing.bytes)) return false;
   uint8_t* to = filter.data_.get();
-  auto* columns = reinterpret_cast<int8::ByteColumns*>(to + packing.weights_bytes.value());
+  auto* columns = reinterpret_cast<int8::ColumnRequantization*>(to + packing.weights_bytes.value());
   const int offset = row.operand.tile_offset - (product.unsigned_a ? 128 : 0);
   for (int64_t g = 0; g < groups; ++g) {
     const Int8Gemm of = of_group(g);
@@ -281,7 +283,7 @@ bool Int8Conv::pack_panels(Int8Filter& filter) const {
       const int64_t n = std::min<int64_t>(row.columns, group_out - j);
       int8::pack_panel(row, rows_of(*this, of.b, j, n, rows.get()), plan.segments, 0, n, to);
       to += int8::panel_bytes(kernels, plan.segments).value();
-      if (packing.columns.value() > 0) new (columns++) int8::ByteColumns(of, offset, j, n);
+      if (packing.columns.value() > 0) new (columns++) int8::ColumnRequantization(of, offset, j, n);
     }
   }
   return true;
@@ -301,8 +303,8 @@ bool Int8Conv::run(const Int8Filter& filter, Scratch& scratch) const {
   plan.set_offsets(offsets);
   const Packing packing(*this, plan.segments);
   const int64_t of_group_bytes = packing.group_bytes.value();
-  const auto* columns =
-      reinterpret_cast<const int8::ByteColumns*>(filter.data() + packing.weights_bytes.value());
+  const auto* columns = reinterpret_cast<const int8::ColumnRequantization*>(
+      filter.data() + packing.weights_bytes.value());
   for (int64_t group = 0; group < groups; ++group) {
     const Int8Gemm of = of_group(group);
     const Image image(plan, of, group);

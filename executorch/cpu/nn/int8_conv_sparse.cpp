@@ -10,7 +10,7 @@ namespace {
 /// Computes images and groups one after another, visiting only the pixels that taps read.
 class Sparse {
  public:
-  Sparse(const Int8Conv& c, const MeetingTap* const (&taps)[2], const int64_t (&n_taps)[2])
+  Sparse(const Int8Conv& c, const ValidTap* const (&taps)[2], const int64_t (&n_taps)[2])
       : c_(c), taps_{taps[0], taps[1]}, n_taps_{n_taps[0], n_taps[1]} {}
 
   /// Computes the sums of one group of one image. Pixels outside of the image count as the zero
@@ -32,7 +32,7 @@ class Sparse {
   }
 
  private:
-  void add(const Int8Gemm& g, const int8_t* a, const MeetingTap& ty, const MeetingTap& tx,
+  void add(const Int8Gemm& g, const int8_t* a, const ValidTap& ty, const ValidTap& tx,
            uint32_t zero, int32_t* sums) const {
     const ConvAxis &y = c_.axis[0], &x = c_.axis[1];
     const uint8_t* const weights =
@@ -68,30 +68,30 @@ class Sparse {
     for (int64_t j = 0; j < g.n; j += row.columns) {
       const int64_t n = std::min<int64_t>(row.columns, g.n - j);
       if (int8::gives_bytes(g)) {
-        const int8::ByteColumns columns(g, 0, j, n);
+        const int8::ColumnRequantization columns(g, 0, j, n);
         int8::kernels().finish_bytes(sums + j, g.n, rows,
                                      int8::byte_results(g, format, columns, first, j, n));
       } else {
-        const int8::Columns columns(g, j, n, row.columns);
+        const int8::ColumnDequantization columns(g, j, n, row.columns);
         row.finish({&g, &columns, 0, first, rows, j, n, sums + j, g.n});
       }
     }
   }
 
   const Int8Conv& c_;
-  const MeetingTap* const taps_[2];
+  const ValidTap* const taps_[2];
   const int64_t n_taps_[2];
 };
 
 }  // namespace
 
 bool Int8Conv::run_sparse(Scratch& scratch) const {
-  MeetingTap* taps[2];
+  ValidTap* taps[2];
   int64_t n_taps[2];
   for (int d = 0; d < 2; ++d) {
-    taps[d] = scratch.array<MeetingTap>(axis[d].kernel);
+    taps[d] = scratch.array<ValidTap>(axis[d].kernel);
     if (taps[d] == nullptr) return false;
-    n_taps[d] = list_meeting_taps(axis[d], transposed, taps[d]);
+    n_taps[d] = list_valid_taps(axis[d], transposed, taps[d]);
   }
   const int64_t planes = batch * groups;
   // With fewer planes than threads, sums for all threads would need more memory than the result.

@@ -1,13 +1,18 @@
-// Convolutions of 8-bit images channel by channel.
+// Depthwise convolutions of 8-bit images, with the instruction that multiplies quads of bytes
+// (int8_kernels.h).
 //
-// A quad holds the bytes of four lines of an image at one position of one channel. Lines are
-// interleaved to quads once; then every output adds up the columns of its window. Four lines can
-// serve several lines of outputs, each with its own weights: two, for windows of three lines with
-// stride 1.
+// A quad holds the bytes of four lines of the image, at one column and in one channel. The lines
+// that a line of outputs reads are interleaved to quads once. Each output is then the sum, over the
+// columns of its window, of the products of a quad of the image with a quad of weights. The four
+// lines of a quad may serve several lines of outputs, each with weights of its own: windows of
+// three lines with stride 1 need only three of the four, so the same quads serve two lines of
+// outputs.
 //
-// What lies between channels that fill no vector is other pixels' channels, not padding: pixels are
-// computed in groups that fill whole vectors, so columns of one phase (of a stride) lie side by
-// side.
+// A vector holds the quads of neighbouring channels. If the channels of a pixel do not fill whole
+// vectors, the vectors are not padded: they hold the channels of several neighbouring pixels, a
+// group of pixels that together fill whole vectors. For that, neighbouring pixels of the output
+// must read neighbouring quads. So the columns of the image are sorted by their remainder modulo
+// the stride; those with one remainder are a phase and lie side by side.
 #include <executorch/cpu/gemm/int8_blocks.h>
 #include <executorch/cpu/nn/int8_conv.h>
 #include <executorch/cpu/nn/int8_taps.h>
@@ -23,11 +28,12 @@ namespace {
 using int8::ceil_div;
 using int8::round_up;
 
-// The bytes of quads in a strip, which stay in the L1 cache.
+// The bytes of the quads of a strip, a part of a line of outputs. They stay in the L1 cache.
 constexpr int64_t kStripBytes = 36 * 1024;
 // The most vectors of channels in a block; more channels are computed in blocks of one vector.
 constexpr int64_t kMostVectors = 3;
-// Of channels whose quads are one piece of each of four vectors.
+// Channels that are interleaved together: each of the four vectors of quads has a 16-byte block of
+// them. Pixels share vectors only if they have a multiple of as many channels.
 constexpr int64_t kPiece = 16;
 constexpr int64_t kGrainWork = 1 << 16;
 // Quads of wide windows may exceed the cache. If they take more bytes than this and than the
@@ -39,12 +45,13 @@ struct DepthwisePlan {
   const int8::Kernels& kernels = int8::kernels();
   AxisTaps y, x;
   int64_t lanes, channels;
-  int64_t quads;            // that a column of a window has
-  int64_t lines;            // of outputs that the same quads serve
-  int64_t block, n_blocks;  // channels
-  int64_t pixels;           // that fill whole vectors together
-  int64_t pitch;            // bytes from a column to the next one in a vector's quads
-  int64_t chunks;           // vectors of a group of pixels
+  int64_t quads;     // the quads of a column of a window
+  int64_t lines;     // the lines of outputs that the same quads serve
+  int64_t block;     // the channels that are computed together
+  int64_t n_blocks;  // the number of such blocks
+  int64_t pixels;    // the pixels of a group: together they fill whole vectors
+  int64_t pitch;     // bytes from a column to the next one in a plane of quads
+  int64_t chunks;    // the vectors of bytes of a group of pixels
 
   explicit DepthwisePlan(const Int8Conv& c)
       : conv(c),
@@ -62,12 +69,13 @@ struct DepthwisePlan {
     chunks = pixels * block / lanes;
   }
   int64_t taps() const { return quads * x.kernel; }
-  /// Of a chunk: four vectors of weights for each tap and line; of starts and factors.
+  /// The bytes of a chunk's weights, four vectors for each tap and line, and of a whole chunk, with
+  /// its starts and factors behind the weights.
   int64_t weights_bytes() const { return lines * taps() * 4 * lanes; }
   int64_t chunk_bytes() const { return weights_bytes() + 8 * lanes; }
   Size filter_bytes() const { return Size(n_blocks) * chunks * chunk_bytes(); }
 
-  /// Columns of one phase, for n outputs.
+  /// The bytes of the columns of one phase in a plane of quads, for n outputs.
   int64_t phase_bytes(int64_t n) const {
     const int64_t columns = round_up(n, pixels) + ceil_div((x.kernel - 1) * x.tap + 1, x.step);
     return columns * pitch + lanes;
@@ -80,23 +88,24 @@ struct DepthwisePlan {
   int64_t strip() const {
     const int64_t whole = quads * 4 * plane_bytes(x.out);
     const int64_t n = ceil_div(x.out, ceil_div(whole, kStripBytes));
-    // Wide windows: most columns should be of one strip alone.
+    // If windows are wide, neighbouring strips read many of the same columns. A strip has at least
+    // as many columns of its own.
     const int64_t shared = std::min((x.kernel - 1) * x.tap / x.step, x.out);
     return round_up(std::max(n, shared), pixels);
   }
 };
 
-/// The filter of one block, [chunk][line, tap, vector][channel][quad], behind each chunk its starts
-/// and factors.
-/// `buffer` has scratch_bytes(), for four lines of a group of pixels.
+/// The bytes that pack_block() needs: four lines of a group of pixels.
 int64_t scratch_bytes(const DepthwisePlan& plan) {
   return 4 * plan.chunks * plan.lanes;
 }
+/// Packs the filter of one block of channels to `to`: [chunk][line][tap][vector][channel][quad].
+/// Each chunk is followed by its starts and factors. `buffer` has scratch_bytes(plan) bytes.
 void pack_block(const DepthwisePlan& plan, const Int8Gemm& g, int64_t block, int8_t* buffer,
                 uint8_t* to) {
   const int64_t lanes = plan.lanes, size = plan.chunks * lanes, first = block * plan.block;
   const auto* const w = reinterpret_cast<const int8_t*>(g.b.data);
-  // The channel at a place of a group of pixels; -1 if there is none.
+  // The channel at an index of a group of pixels; -1 if there is none.
   const auto channel = [&](int64_t place) {
     const int64_t c = first + place % plan.block;
     return c < plan.channels ? c : -1;
@@ -132,7 +141,7 @@ void pack_block(const DepthwisePlan& plan, const Int8Gemm& g, int64_t block, int
     for (int64_t i = 0; i < lanes; ++i) {
       const int64_t vector = i / (lanes / 4), lane = i % (lanes / 4);
       const int64_t c = channel(chunk * lanes + int8::interleaved(vector, lane));
-      const int8::ByteColumns column(g, offset, std::max<int64_t>(c, 0), c < 0 ? 0 : 1);
+      const int8::ColumnRequantization column(g, offset, std::max<int64_t>(c, 0), c < 0 ? 0 : 1);
       starts[i] = column.start[0];
       factors[i] = column.factor[0];
     }
@@ -159,7 +168,7 @@ class DepthwiseLines {
       }
     }
   }
-  /// Of the quads of a strip.
+  /// The bytes of the quads of a strip.
   Size scratch_bytes() const { return Size(plan_.quads) * 4 * plane_; }
 
   void run(int64_t image, int64_t line, int64_t block, uint8_t* quads) const {
@@ -175,7 +184,7 @@ class DepthwiseLines {
   }
 
  private:
-  /// What outputs [o, o + n) reach.
+  /// Interleaves what outputs [o, o + n) of a line read to quads at `to`.
   void gather(int64_t image, int64_t line, int64_t block, int64_t o, int64_t n, uint8_t* to) const {
     const AxisTaps &y = plan_.y, &x = plan_.x;
     const int64_t pixels = y.in * x.in, begin = o * x.step + x.base, extent = x.extent(n);
@@ -198,7 +207,8 @@ class DepthwiseLines {
         source[r] = g_.a + (image * pixels + at * x.in + begin) * plan_.channels + channel;
       }
       uint8_t* const planes = to + quad * 4 * plane_;
-      // Columns [from, until) of one phase, in the order of their places, as vectors are written.
+      // Writes those of the columns [from, until) that belong to one phase. Calls must be in the
+      // order of columns, because whole vectors are written and overwrite what lies behind.
       const auto write = [&](int64_t from, int64_t until, int64_t phase, bool padding) {
         from += (phase - from % x.step + x.step) % x.step;
         if (from >= until) return;
@@ -227,7 +237,7 @@ class DepthwiseLines {
   void compute(int64_t line, int64_t block, const uint8_t* quads, int64_t n, uint8_t* to) const {
     const int64_t lanes = plan_.lanes, group = plan_.pixels * plan_.pitch;
     const int64_t n_groups = ceil_div(n, plan_.pixels);
-    // Of a group's vectors and of the last one's, what are results.
+    // The bytes of results of a whole group, and of the last group, which may have fewer pixels.
     const int64_t first = block * plan_.block;
     const int64_t all = plan_.pixels == 1 ? std::min(plan_.block, plan_.channels - first) : group;
     const int64_t rest = plan_.pixels == 1 ? all : n * plan_.pitch - (n_groups - 1) * group;

@@ -91,7 +91,7 @@ HWY_INLINE V LoadScattered(const float* from, int64_t step, const Source& s) {
   return hn::Load(d, lanes);
 }
 
-// The same vector of every channel: rows of the panel `row_step` apart.
+// Copies the same vector of every channel to the panel, whose rows are `row_step` elements apart.
 template <int kStep>
 HWY_INLINE void CopyChannels(const float* image, int64_t channel_stride, int64_t n_channels,
                              const Source* sources, int64_t n_sources, float* to,

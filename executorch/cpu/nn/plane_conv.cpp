@@ -16,11 +16,11 @@ constexpr int64_t kDepth = 1536;
 
 }  // namespace
 
-PlaneColumns::PlaneColumns(int64_t pixels, const PlaneKernels& kernels, bool takes_dots)
+PlaneColumns::PlaneColumns(int64_t pixels, const PlaneKernels& kernels, bool has_tail)
     : n(pixels), lanes(kernels.lanes) {
   const int64_t rest = n % lanes;
-  n_dots = takes_dots && n > lanes && rest <= lanes / 2 ? rest : 0;
-  n_vectors = ceil_div(n - n_dots, lanes);
+  n_tail = has_tail && n > lanes && rest <= lanes / 2 ? rest : 0;
+  n_vectors = ceil_div(n - n_tail, lanes);
   n_blocks = ceil_div(n_vectors * lanes, kernels.most_columns);
 }
 
@@ -79,7 +79,7 @@ void PlaneConv::multiply(const PlaneProduct& p, float* partial) const {
     PlaneProduct piece = p;
     piece.k = std::min(depth, p.k - q);
     piece.a += q;
-    piece.dots += q;
+    piece.tail += q;
     if (p.offsets == nullptr) {
       piece.b += q * p.ldb;
     } else {

@@ -12,16 +12,16 @@
 namespace executorch::cpu {
 
 /// Divides pixels into blocks of nearly equal width, at most three vectors each. If few pixels are
-/// left over from whole vectors, the last block computes them as dots (PlaneProduct::dots).
+/// left over from whole vectors, they are the tail of the last block (PlaneProduct::tail).
 struct PlaneColumns {
-  int64_t n, lanes, n_dots, n_vectors, n_blocks;
+  int64_t n, lanes, n_tail, n_vectors, n_blocks;
 
-  PlaneColumns(int64_t pixels, const PlaneKernels& kernels, bool takes_dots = true);
+  PlaneColumns(int64_t pixels, const PlaneKernels& kernels, bool has_tail = true);
   int64_t first(int64_t block) const { return block * n_vectors / n_blocks * lanes; }
   int64_t width(int64_t block) const {
-    return std::min(first(block + 1), n - n_dots) - first(block);
+    return std::min(first(block + 1), n - n_tail) - first(block);
   }
-  int64_t dots(int64_t block) const { return block + 1 == n_blocks ? n_dots : 0; }
+  int64_t tail(int64_t block) const { return block + 1 == n_blocks ? n_tail : 0; }
 };
 
 /// The padded image. Each row is stored in parts: first the columns with remainder 0 modulo the

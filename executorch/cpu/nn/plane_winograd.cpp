@@ -78,8 +78,8 @@ class WinogradConv {
   static constexpr int64_t m_point() { return kChannels * PlaneConv::kPartialColumns + kApart; }
   // Floats for tiles, for those that are further, for products and for weights.
   int64_t n_v() const { return kWinogradPoints * v_point(); }
-  int64_t n_dots() const { return kWinogradPoints * tiles_.n_dots * n_in_; }
-  int64_t n_tiles() const { return n_v() + n_dots(); }
+  int64_t n_tail() const { return kWinogradPoints * tiles_.n_tail * n_in_; }
+  int64_t n_tiles() const { return n_v() + n_tail(); }
   static constexpr int64_t n_m() {
     return kWinogradPoints * m_point() + PlaneConv::kPartialColumns;
   }
@@ -104,7 +104,7 @@ class WinogradConv {
   // tiles.
   void transform_tiles(int64_t block, int64_t begin, int64_t end, float* to) const {
     winograd_kernels().tiles(image_, n_in_, begin, end, tiles_.first(block), tiles_.width(block),
-                             tiles_.dots(block), to, v_point(), ld_, to + n_v());
+                             tiles_.tail(block), to, v_point(), ld_, to + n_v());
   }
   void transform_all_tiles(float* to) {
     blocks_ = to;
@@ -128,14 +128,14 @@ class WinogradConv {
       transform_tiles(block, 0, n_in_, m);
       m += n_tiles();
     }
-    const float* const dots = v + n_v();
+    const float* const tail = v + n_v();
     PlaneProduct p;
     p.n = tiles_.width(block);
-    p.n_dots = tiles_.dots(block);
+    p.n_tail = tiles_.tail(block);
     p.k = n_in_;
     p.lda = n_in_;
     p.ldb = ld_;
-    p.ld_dots = kWinogradPoints * n_in_;
+    p.ld_tail = kWinogradPoints * n_in_;
     p.ld_out = PlaneConv::kPartialColumns;
     for (int64_t o = o_begin; o < o_end; o += kChannels) {
       p.m = std::min(kChannels, o_end - o);
@@ -152,11 +152,11 @@ class WinogradConv {
       for (int64_t e = 0; e < kWinogradPoints; ++e) {
         p.a = u + e * u_point;
         p.b = v + e * v_point();
-        p.dots = dots + e * n_in_;
+        p.tail = tail + e * n_in_;
         p.out = m + e * m_point();
         conv_.multiply(p, buffer);
       }
-      winograd_kernels().results(result_, across_, o, p.m, tiles_.first(block), p.n + p.n_dots, m,
+      winograd_kernels().results(result_, across_, o, p.m, tiles_.first(block), p.n + p.n_tail, m,
                                  m_point(), PlaneConv::kPartialColumns);
     }
   }
@@ -177,8 +177,8 @@ class WinogradConv {
 
 }  // namespace
 
-// In cycles per multiply-add of a vector of pixels: a transform takes about kTransform of them for
-// 16 points.
+// Compares costs in cycles, each of two multiply-adds of vectors. A transform of a vector of tiles,
+// of 16 points each, takes about kTransform cycles. Winograd's algorithm must save an eighth.
 bool suits_winograd(const PlaneConv& conv) {
   constexpr int64_t kTransform = 100;
   for (const ConvAxis* a : {&conv.h, &conv.w}) {

@@ -27,7 +27,8 @@ HWY_INLINE void Take(V v, VI place, V& best, VI& at) {
   at = hn::IfThenElse(hn::RebindMask(Ints(), taken), place, at);
 }
 
-/// The same if places do not come in order: keeps the last NaN, or else the first maximum.
+/// Take() for places that do not come in order: keeps the NaN of the highest place or, if there is
+/// none, the maximum of the lowest place.
 HWY_INLINE void TakeByPlace(V v, VI place, V& best, VI& at) {
   const Floats d;
   const auto later = hn::RebindMask(d, hn::Gt(place, at));

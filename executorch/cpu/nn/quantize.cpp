@@ -48,8 +48,9 @@ class Reals {
   V scale_;
 };
 
-/// What is held before it is rounded, in units of the scale and less the zero point: a NaN becomes
-/// the least, and the conversion is defined for every float.
+/// Clamps numbers before they are rounded. They are divided by the scale already, and the zero
+/// point is not added yet. A NaN becomes the lower bound. Converting the result to an integer is
+/// defined for every float.
 class Range {
  public:
   Range(const Int8Format& format, float least, float most) : zero_(format.zero_point) {

@@ -11,10 +11,10 @@ using cpu::Attention;
 
 class Match {
  public:
-  Match(Graph& graph, Arena& arena, Triangles& triangles, int softmax)
+  Match(Graph& graph, Arena& arena, CausalMasks& causal_masks, int softmax)
       : graph_(graph),
         arena_(arena),
-        triangles_(triangles),
+        causal_masks_(causal_masks),
         softmax_(softmax),
         block_(graph.nodes()[softmax].block) {}
 
@@ -175,15 +175,15 @@ class Match {
     has_tensor_mask_ = before.has_tensor_mask_;
     mask_ = before.mask_;
     mask_kind_ = before.mask_kind_;
-    triangle_ = before.triangle_;
+    causal_mask_ = before.causal_mask_;
   }
 
   bool take_mask(int v, bool added, bool visible) {
-    const auto triangle =
-        added ? triangles_.added(v, block_, arena_) : triangles_.of(v, visible, block_, arena_);
-    if (triangle.has_value() && !triangle_.has_value() && scale_ > 0) {
-      triangle_ = triangle;
-      triangle_value_ = v;
+    const auto causal_mask = added ? causal_masks_.added(v, block_, arena_)
+                                   : causal_masks_.of(v, visible, block_, arena_);
+    if (causal_mask.has_value() && !causal_mask_.has_value() && scale_ > 0) {
+      causal_mask_ = causal_mask;
+      causal_mask_value_ = v;
       return true;
     }
     // A factor between mask and softmax would scale the mask as well.
@@ -286,14 +286,14 @@ class Match {
   // Sets the masks of the call and its name, and adds the masks' values to `inputs`.
   void add_masks(AttentionCall& call, std::vector<int>& inputs) {
     std::string name = "attention";
-    if (triangle_.has_value()) {
+    if (causal_mask_.has_value()) {
       call.causal = true;
-      call.triangle = *triangle_;
+      call.causal_mask = *causal_mask_;
       name += "+causal";
-      if (triangle_->has_shape) {
-        add_inputs(graph_, graph_.strip(triangle_value_, block_), inputs);
+      if (causal_mask_->has_shape) {
+        add_inputs(graph_, graph_.strip(causal_mask_value_, block_), inputs);
       } else {
-        for (const EValue* number : {triangle_->rows, triangle_->cols, triangle_->first}) {
+        for (const EValue* number : {causal_mask_->rows, causal_mask_->cols, causal_mask_->first}) {
           if (number != nullptr) inputs.push_back(graph_.id(number));
         }
       }
@@ -346,7 +346,7 @@ class Match {
 
   Graph& graph_;
   Arena& arena_;
-  Triangles& triangles_;
+  CausalMasks& causal_masks_;
   const int softmax_;
   const int block_;
   int first_ = -1, second_ = -1, last_ = -1;
@@ -359,17 +359,17 @@ class Match {
   size_t steps_left_ = 4 * Graph::kMostSteps;
   Graph::Chain mask_;
   Attention::Mask mask_kind_ = Attention::Mask::None;
-  std::optional<Triangle> triangle_;
-  int triangle_value_ = -1;
+  std::optional<CausalMask> causal_mask_;
+  int causal_mask_value_ = -1;
 };
 
 }  // namespace
 
 void fuse_attention(Graph& graph, Arena& arena) {
-  Triangles triangles(graph);
+  CausalMasks causal_masks(graph);
   for (int n = 0; n < static_cast<int>(graph.nodes().size()); ++n) {
     if (graph.is(n, "_softmax.out") && graph.nodes()[n].live && graph.deferrable(n)) {
-      Match(graph, arena, triangles, n).run();
+      Match(graph, arena, causal_masks, n).run();
     }
   }
 }

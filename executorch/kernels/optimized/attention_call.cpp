@@ -97,7 +97,7 @@ bool find_views(const AttentionCall& call, View (&views)[kCount], int64_t& causa
     return false;
   }
   if (call.causal) {
-    const auto offset = call.triangle.offset(q.size(1), k.size(2));
+    const auto offset = call.causal_mask.offset(q.size(1), k.size(2));
     if (!offset.has_value()) return false;
     causal_offset = *offset;
   }

@@ -3,8 +3,8 @@
 #pragma once
 
 #include <executorch/cpu/nn/attention.h>
+#include <executorch/kernels/optimized/causal_mask.h>
 #include <executorch/kernels/optimized/patterns.h>
-#include <executorch/kernels/optimized/triangle.h>
 
 namespace executorch::optimized {
 
@@ -19,9 +19,9 @@ struct AttentionCall : FusedCall {
   Span<const Step> before_mask, before_softmax, after_softmax;
   Operand mask;
   cpu::Attention::Mask mask_kind = cpu::Attention::Mask::None;
-  // If true, `triangle` says which keys are hidden, and there is no mask.
+  // If true, `causal_mask` says which keys are hidden, and there is no mask.
   bool causal = false;
-  Triangle triangle;
+  CausalMask causal_mask;
   // Whether a query without any visible key gives zeros. Otherwise it gives NaN, as softmax in
   // eager PyTorch.
   bool safe = false;

@@ -33,7 +33,7 @@ Epilogue::Epilogue(const Graph& graph, int root, bool takes_more, Term addend)
     graph.effort().spend(1);
     const int out = graph.out(next);
     if (!graph.is_float(out) || graph.tensor(out).scalar_type() != type_) break;
-    if (uses.size() == 1 && !take(next, v)) break;
+    if (uses.size() == 1 && !absorb(next, v)) break;
     v = out;
     if (!graph.is_view(next)) {
       last_ = next;
@@ -48,13 +48,13 @@ bool Epilogue::is_operand(int v) const {
   return graph_.is_float(v) && graph_.tensor(v).scalar_type() == type_ && graph_.stable(v);
 }
 
-bool Epilogue::take(int n, int v) {
+bool Epilogue::absorb(int n, int v) {
   if (const auto step = graph_.step(n, graph_.out(n))) {
     if (!takes_more_ || !step->keeps_order()) return false;
     steps_.push_back(*step);
     return true;
   }
-  return take_activation(n) || take_term(n, v);
+  return absorb_activation(n) || absorb_term(n, v);
 }
 
 bool Epilogue::set(Activation act, const char* name) {
@@ -65,7 +65,7 @@ bool Epilogue::set(Activation act, const char* name) {
   return true;
 }
 
-bool Epilogue::take_activation(int n) {
+bool Epilogue::absorb_activation(int n) {
   using Kind = Activation::Kind;
   if (is(n, "relu.out")) return set(cpu::relu(), "+relu");
   if (is(n, "sigmoid.out")) return set(plain(Kind::Sigmoid), "+sigmoid");
@@ -126,7 +126,7 @@ int Epilogue::find_gated(int v, const std::vector<int>& uses) {
   return set(plain(Activation::Kind::HardSwish), "+hardswish") ? last : -1;
 }
 
-bool Epilogue::take_term(int n, int v) {
+bool Epilogue::absorb_term(int n, int v) {
   if (!is(n, "add.out") || graph_.constant_number(graph_.arg(n, 2)) != 1.0) return false;
   const int x = graph_.arg_id(n, 0), y = graph_.arg_id(n, 1);
   const int other = x == v ? y : x;

@@ -49,10 +49,11 @@ class Epilogue {
 
   bool is(int n, std::string_view op) const { return graph_.is(n, op); }
   bool is_operand(int v) const;
-  bool take(int node, int value);
+  /// Each makes the node a part of the epilogue. Returns false if it cannot be one.
+  bool absorb(int node, int value);
   bool set(cpu::Activation act, const char* name);
-  bool take_activation(int node);
-  bool take_term(int node, int value);
+  bool absorb_activation(int node);
+  bool absorb_term(int node, int value);
   bool bound(int node, size_t arg, float& bound) const;
   int find_gated(int value, const std::vector<int>& uses);
 

@@ -12,10 +12,10 @@ namespace {
 
 using runtime::Error;
 
-// Gives a tensor other memory for as long as this object lives.
-class Bytes {
+// Gives a tensor temporary memory until it is detached from it, and then its own memory back.
+class TemporaryMemory {
  public:
-  bool take(KernelRuntimeContext& context, const Tensor& tensor) {
+  bool attach(KernelRuntimeContext& context, const Tensor& tensor) {
     impl_ = tensor.unsafeGetTensorImpl();
     const auto bytes = cpu::Size(impl_->capacity()) * impl_->element_size();
     auto memory = context.allocate_temp(static_cast<size_t>(bytes.value_or(INT64_MAX)));
@@ -23,19 +23,19 @@ class Bytes {
       context.fail(memory.error());
       return false;
     }
-    own_ = impl_->mutable_data();
+    own_data_ = impl_->mutable_data();
     impl_->set_data(*memory);
     return true;
   }
-  void give_back() { impl_->set_data(own_); }
-  void copy_back() {
-    std::memcpy(own_, impl_->data(), impl_->nbytes());
-    give_back();
+  void detach() { impl_->set_data(own_data_); }
+  void copy_and_detach() {
+    std::memcpy(own_data_, impl_->data(), impl_->nbytes());
+    detach();
   }
 
  private:
   aten::TensorImpl* impl_ = nullptr;
-  void* own_ = nullptr;
+  void* own_data_ = nullptr;
 };
 
 void blame(KernelRuntimeContext& context, const Original& original) {
@@ -54,13 +54,16 @@ void run_in_order(const FusedCall& call, KernelRuntimeContext& context) {
 
 void run_originals(const FusedCall& call, KernelRuntimeContext& context) {
   const size_t n = call.intermediates.size();
-  auto memory = context.allocate_temp((n + 1) * sizeof(Bytes));
+  auto memory = context.allocate_temp((n + 1) * sizeof(TemporaryMemory));
   if (!memory.ok()) return context.fail(memory.error());
-  auto* const bytes = new (*memory) Bytes[n + 1];
-  size_t taken = 0;
-  while (taken < n && bytes[taken].take(context, call.intermediates[taken]->toTensor())) ++taken;
-  if (taken == n) run_in_order(call, context);
-  while (taken > 0) bytes[--taken].give_back();
+  auto* const temporary = new (*memory) TemporaryMemory[n + 1];
+  size_t attached = 0;
+  while (attached < n &&
+         temporary[attached].attach(context, call.intermediates[attached]->toTensor())) {
+    ++attached;
+  }
+  if (attached == n) run_in_order(call, context);
+  while (attached > 0) temporary[--attached].detach();
 }
 
 void run(const FusedCall& call, KernelRuntimeContext& context) {
@@ -80,10 +83,10 @@ void run_fused(KernelRuntimeContext& context, Span<EValue*> args) {
   const FusedCall& call = fused_call(args);
   runtime::EventTracer* const tracer = context.internal_event_tracer();
   runtime::internal::EventTracerProfileOpScope scope(tracer, call.traced_name);
-  Bytes bytes;
-  if (call.bounce && !bytes.take(context, call.out->toTensor())) return;
+  TemporaryMemory temporary;
+  if (call.out_overlaps_operand && !temporary.attach(context, call.out->toTensor())) return;
   run(call, context);
-  if (call.bounce) bytes.copy_back();
+  if (call.out_overlaps_operand) temporary.copy_and_detach();
   if (context.failure_state() == Error::Ok) {
     runtime::internal::event_tracer_log_evalue(tracer, *call.out);
   }

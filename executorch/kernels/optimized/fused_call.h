@@ -42,7 +42,7 @@ struct FusedCall {
   Span<EValue*> intermediates;
   /// Whether the memory of `out` overlaps that of an operand. The result is then computed in
   /// temporary memory and copied.
-  bool bounce = false;
+  bool out_overlaps_operand = false;
 };
 
 /// The kernel of every fused instruction. Its first argument holds the address of the FusedCall.

@@ -95,7 +95,7 @@ class Rewriter {
       graph_.effort().spend(32);
       if (!originals.insert(n).second) continue;
       const auto& outputs = node(n).outputs;
-      for (int v : graph_.mentioned(node(n).instruction->args)) {
+      for (int v : graph_.ids_of(node(n).instruction->args)) {
         const int def = graph_.def(v);
         if (std::find(outputs.begin(), outputs.end(), v) != outputs.end()) continue;
         if (def >= 0 && !node(def).live && def < n) {

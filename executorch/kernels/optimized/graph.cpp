@@ -24,7 +24,7 @@ bool is_pure(std::string_view name) {
 // taken for one of ours.
 struct Known {
   std::string_view name;
-  /// Of those whose result is a number, whatever the value was that it is stored in.
+  /// Whether the result is a number, which replaces whatever the value held that it is stored in.
   bool makes_number = false;
 };
 using Names = std::unordered_map<runtime::OpFunction, Known>;
@@ -52,15 +52,16 @@ const Names& operator_names() {
   return *names;
 }
 
-// Exporters repeat the outputs at the end, as a list if there are several. Where that is not so,
-// it cannot be told what is written.
+// Whether the arguments tell which values an operator writes: exporters repeat the outputs at the
+// end, as a list if there are several.
 bool shows_outputs(std::string_view name, Span<EValue*> args) {
   const size_t n = args.size();
   return !args[n - 1]->isTensor() || name == "et_view.default" ||
          (n >= 2 && args[n - 1] == args[n - 2]);
 }
 
-// As exporters write it: the result is the first argument, and no other is.
+// Whether the arguments of index_put_ are as exporters write them: the result is the first
+// argument, and no other argument is.
 bool puts_in_place(Span<EValue*> args) {
   if (args.size() != 5 || !args[0]->isTensor() || !args[1]->isListOptionalTensor() ||
       !args[2]->isTensor() || !args[3]->isBool() || args[4] != args[0] || args[2] == args[0]) {
@@ -142,10 +143,10 @@ void Graph::find_roots() {
     if (node.op != "et_view.default" && node.op != "static_view") continue;
     Value& view = values_[node.outputs.front()];
     view.root = values_[id(node.instruction->args[0])].root;
-    values_[view.root].foreign |= view.foreign;
+    values_[view.root].escapes |= view.escapes;
   }
   // Views of what becomes a view of something else later.
-  for (Value& value : values_) value.foreign |= values_[value.root].root != value.root;
+  for (Value& value : values_) value.escapes |= values_[value.root].root != value.root;
 }
 
 void Graph::add_values() {
@@ -168,7 +169,7 @@ void Graph::add_values() {
   }
 }
 
-void Graph::mention(std::vector<int>& list, Seen& seen, const EValue* value) const {
+void Graph::add_ids(std::vector<int>& list, Seen& seen, const EValue* value) const {
   const auto add = [&](const EValue* v) {
     effort_.spend(1);
     if (seen.insert(id(v))) list.push_back(id(v));
@@ -177,10 +178,10 @@ void Graph::mention(std::vector<int>& list, Seen& seen, const EValue* value) con
   for_each_item(*value, add);
 }
 
-std::vector<int> Graph::mentioned(Span<EValue*> values) const {
+std::vector<int> Graph::ids_of(Span<EValue*> values) const {
   std::vector<int> list;
   seen_.clear();
-  for (const EValue* value : values) mention(list, seen_, value);
+  for (const EValue* value : values) add_ids(list, seen_, value);
   return list;
 }
 
@@ -214,18 +215,18 @@ void Graph::add_node(Instruction& instruction, int block, int number) {
   classify(node);
   const size_t n = instruction.args.size();
   seen_outputs_.clear();
-  if (node.pure) mention(node.outputs, seen_outputs_, instruction.args[n - 1]);
+  if (node.pure) add_ids(node.outputs, seen_outputs_, instruction.args[n - 1]);
   if (instruction.kind == Instruction::Kind::Delegate) {
     const auto first = first_output_of_delegate(instruction.args);
-    node.sealed = first.has_value();
+    node.delegate_call = first.has_value();
     for (size_t i = first.value_or(n); i < n; ++i) {
-      mention(node.outputs, seen_outputs_, instruction.args[i]);
+      add_ids(node.outputs, seen_outputs_, instruction.args[i]);
     }
   }
-  for (int v : mentioned(instruction.args)) {
+  for (int v : ids_of(instruction.args)) {
     if (!seen_outputs_.contains(v)) node.inputs.push_back(v);
-    values_[v].foreign |= !node.pure && !node.sealed && node.written < 0;
-    values_[v].mentioned = true;
+    values_[v].escapes |= !node.pure && !node.delegate_call && node.written < 0;
+    values_[v].is_argument = true;
   }
   drop_listed_outputs(node);
   if (node.outputs.empty() && node.written < 0) node.op = {};  // an empty list
@@ -247,12 +248,13 @@ void Graph::drop_listed_outputs(Node& node) const {
   std::erase_if(node.outputs, lists_outputs);
 }
 
-// Inputs of a delegate come first, then outputs, which nothing has mentioned yet. None if that does
-// not tell them apart: an input that is a static view is not mentioned before either.
+// The inputs of a delegate come first, then its outputs, which have not been arguments of an
+// earlier node. Returns nothing if that does not tell them apart: an input that is a static view
+// has not been an argument before either.
 std::optional<size_t> Graph::first_output_of_delegate(Span<EValue*> args) const {
   const auto is_new = [&](const EValue* arg) {
     const Value& value = values_[id(arg)];
-    return arg->isTensor() && !value.constant && !value.input && !value.mentioned &&
+    return arg->isTensor() && !value.constant && !value.input && !value.is_argument &&
            value.data != nullptr;
   };
   const auto may_be_view = [&](const EValue* arg) {
@@ -270,7 +272,7 @@ void Graph::define(int n) {
   for (int v : nodes_[n].outputs) {
     values_[v].def = n;
     ++values_[v].n_defs;
-    values_[v].foreign |= values_[v].constant;
+    values_[v].escapes |= values_[v].constant;
   }
 }
 
@@ -286,7 +288,7 @@ void Graph::mark_buffers() {
   }
   const auto spend = [this](size_t steps) { effort_.spend(steps); };
   for (Value& value : values_) {
-    value.foreign |=
+    value.escapes |=
         value.data != nullptr && buffers.last(value.data, value.nbytes, spend).node == 0;
   }
 }

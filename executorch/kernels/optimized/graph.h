@@ -59,11 +59,12 @@ class Seen {
 ///   stable  a value that, wherever it can be read, holds what its one definition wrote, and whose
 ///           bytes are not reused on purpose: constants, inputs that nothing writes, and results
 ///           of pure nodes that only pure nodes of one basic block read
-///   sealed  a call of a delegate: it reads its inputs and writes its outputs
+///   delegate_call  a call of a delegate whose inputs and outputs could be told apart: it reads
+///           its inputs and writes its outputs
 ///   update  index_put_ of this project: it reads its arguments and writes a part of the first. A
 ///           buffer of the program is stable too if one update of a block writes it before all
 ///           nodes that read it, though it is never interior and keeps its address
-/// Arguments of all other nodes are `foreign`: nothing is known about them.
+/// The arguments of all other nodes escape: nothing is known about who reads or writes them.
 /// Functions may throw std::bad_alloc and TooMuchEffort; instructions are then as they were once
 /// the graph is destroyed.
 class Graph {
@@ -84,7 +85,7 @@ class Graph {
     /// Basic blocks are numbered in the order of the program.
     int block = 0;
     bool pure = false;
-    bool sealed = false;
+    bool delegate_call = false;
     /// False if nothing needs the node's outputs any more.
     bool live = true;
     /// The value that the node writes if it is an update; otherwise -1.
@@ -105,9 +106,9 @@ class Graph {
     bool constant = false;
     bool input = false;
     bool output = false;
-    bool foreign = false;
+    bool escapes = false;
     /// Whether the value is an argument of a node, or an item of such an argument.
-    bool mentioned = false;
+    bool is_argument = false;
     /// The value whose bytes this value shares: itself, or the base if it is a view.
     int root = -1;
     /// For tensors: the address and the number of bytes of the largest size, at the time of
@@ -195,15 +196,15 @@ class Graph {
   void finish_forwards();
   /// Keeps the changes of forward(), which the destructor otherwise takes back.
   void keep_forwards() { forwards_.clear(); }
-  /// The numbers of `values` and of the items of those that are lists, each listed once.
-  std::vector<int> mentioned(Span<EValue*> values) const;
+  /// The ids of `values` and of the items of those that are lists, each listed once.
+  std::vector<int> ids_of(Span<EValue*> values) const;
 
  private:
   static size_t size_of(const MethodDraft& draft);
   bool is_stable_item(int value) const;
   void add_node(Instruction& instruction, int block, int number);
   void classify(Node& node) const;
-  void mention(std::vector<int>& list, Seen& seen, const EValue* value) const;
+  void add_ids(std::vector<int>& list, Seen& seen, const EValue* value) const;
   void note_writes(LastWriters& writers, int node) const;
   void drop_listed_outputs(Node& node) const;
   std::optional<size_t> first_output_of_delegate(Span<EValue*> args) const;

@@ -14,14 +14,14 @@ constexpr int kNone = -1, kRefused = -2;
 bool Graph::is_plain_buffer(int v) const {
   const Value& value = values_[v];
   return value.value->isTensor() && value.data != nullptr && value.root == v && value.n_defs == 0 &&
-         !value.constant && !value.input && !value.output && !value.foreign;
+         !value.constant && !value.input && !value.output && !value.escapes;
 }
 
 // Whether the buffer and all its views are read only behind its update, and only in the same block.
 bool Graph::is_read_after(int v, int update) const {
   const Value& value = values_[v];
   const bool is_view = nodes_[update].written != v;
-  if (value.output || (is_view && (value.foreign || value.n_defs > 1))) return false;
+  if (value.output || (is_view && (value.escapes || value.n_defs > 1))) return false;
   effort_.spend(value.uses.size());
   return std::all_of(value.uses.begin(), value.uses.end(), [&](int use) {
     return nodes_[use].block == nodes_[update].block &&
@@ -75,7 +75,7 @@ void Graph::find_updates() {
   refuse_shared_bytes(updates);
   for (size_t v = 0; v < updates.size(); ++v) {
     if (updates[v] >= 0) values_[v].updated = updates[v];
-    values_[v].foreign |= updates[v] == kRefused;
+    values_[v].escapes |= updates[v] == kRefused;
   }
 }
 

@@ -73,7 +73,7 @@ void Graph::replace(int n, FusedCall* call, const std::vector<int>& inputs) {
   Node& node = nodes_[n];
   std::vector<EValue*> values;
   for (int v : inputs) values.push_back(values_[v].value);
-  std::vector<int> now = mentioned({values.data(), values.size()});
+  std::vector<int> now = ids_of({values.data(), values.size()});
   replaced_.emplace_back(n, node.inputs);
   node.fused = call;
   node.inputs = std::move(now);

@@ -37,7 +37,7 @@ bool Graph::stable(int v) const {
 
 bool Graph::is_stable_item(int v) const {
   const auto in_itself = [](const Value& value) {
-    if (value.foreign || value.constant) return !value.foreign;
+    if (value.escapes || value.constant) return !value.escapes;
     return value.n_defs + (value.input ? 1 : 0) <= 1 &&
            (!value.value->isTensor() || value.n_defs == 1 || value.input || value.updated >= 0);
   };
@@ -62,7 +62,7 @@ bool Graph::deferrable(int n) const {
 
 std::optional<double> Graph::constant_number(const EValue* value) const {
   const Value& known = values_[id(value)];
-  if (known.n_defs > 0 || known.foreign || known.input) return std::nullopt;
+  if (known.n_defs > 0 || known.escapes || known.input) return std::nullopt;
   if (value->isInt()) return static_cast<double>(value->toInt());
   if (value->isDouble()) return value->toDouble();
   if (value->isBool()) return value->toBool() ? 1.0 : 0.0;

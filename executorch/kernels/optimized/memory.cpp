@@ -7,7 +7,7 @@ namespace executorch::optimized {
 namespace {
 
 constexpr uintptr_t kAlignment = 64;
-// Between two tensors that follow one another in a plan.
+// A memory plan leaves fewer bytes than this between neighbouring tensors, to align the second one.
 constexpr ptrdiff_t kPadding = 16;
 
 struct Range {
@@ -19,7 +19,7 @@ bool overlap(const Range& a, const Range& b) {
   return a.begin < b.end && b.begin < a.end;
 }
 
-// Bytes from the first to the last instruction that mentions them.
+// The bytes of a value, and the first and the last node that reads or writes them.
 struct Block {
   int value = -1;
   Range range = {};
@@ -27,7 +27,8 @@ struct Block {
   int first = INT_MAX;
   int last = -1;
   bool movable = false;
-  /// Values that the program planned into these bytes one after the other, each made in place.
+  /// Other values that keep these bytes: each is computed in place of the one before it, as in the
+  /// program's memory plan (Planner::keep_in_place).
   std::vector<int> successors = {};
 };
 
@@ -35,8 +36,8 @@ bool coexist(const Block& a, const Block& b) {
   return a.first <= b.last && b.first <= a.last;
 }
 
-// Blocks by when they are needed, so that few are looked at to find those that coexist with one:
-// most live shortly.
+// Blocks sorted by the time in which they are needed. Most are needed for a short time, so those
+// that coexist with a given block are found without looking at all others.
 class Timeline {
  public:
   explicit Timeline(size_t n_nodes) : periods_(n_nodes / kPeriod + 1) {}
@@ -50,7 +51,7 @@ class Timeline {
       periods_[static_cast<size_t>(p)].push_back(block);
     }
   }
-  // Calls f(other), maybe twice, for those that may coexist with `block`.
+  // Calls f(other) for every block that may coexist with `block`, for some of them several times.
   template <class F>
   void for_each(const Block& block, const F& f) const {
     for (const Block* other : always_) f(*other);
@@ -67,7 +68,7 @@ class Timeline {
   std::vector<const Block*> always_;
 };
 
-// What nodes write where it stays, by address.
+// The writes to values that keep their addresses, sorted by address.
 class FixedWrites {
  public:
   struct Write {
@@ -84,7 +85,7 @@ class FixedWrites {
       ends_.push_back(ends_.empty() ? write.range.end : std::max(ends_.back(), write.range.end));
     }
   }
-  // Whether `f` holds for one that overlaps the range.
+  // Whether f(write) is true for a write that overlaps the range.
   template <class F>
   bool any(const Range& range, const F& f) const {
     const auto behind =
@@ -98,7 +99,7 @@ class FixedWrites {
 
  private:
   std::vector<Write> writes_;
-  std::vector<char*> ends_;  // the farthest of all up to here
+  std::vector<char*> ends_;  // ends_[i]: the highest end of writes_[0] to writes_[i]
 };
 
 class Planner {
@@ -136,7 +137,8 @@ class Planner {
     return v.data == nullptr ? Range{} : Range{v.data, v.data + v.nbytes};
   }
 
-  // Whether the value's own bytes may lie elsewhere.
+  // Whether the value may get another address: it is no view, a node computes it, it is neither an
+  // input nor an output of the method, and it is stable (graph.h).
   bool is_movable(int v) const {
     const Graph::Value& known = value(v);
     return known.data != nullptr && known.root == v && known.def >= 0 && !known.input &&
@@ -175,12 +177,13 @@ class Planner {
       block.movable = is_movable(v) && !is_output[v] && !crosses[v] && starts;
       const bool straight = graph_.n_blocks() == 1;
       if (block.movable) continue;
-      if (value(v).input || !straight || !starts || value(v).foreign) block.first = -1;
-      if (!value(v).input || !straight || is_output[v] || value(v).foreign) block.last = INT_MAX;
+      if (value(v).input || !straight || !starts || value(v).escapes) block.first = -1;
+      if (!value(v).input || !straight || is_output[v] || value(v).escapes) block.last = INT_MAX;
     }
   }
 
-  // A result that the program planned over an operand that ends there stays with it.
+  // If the program's memory plan computes a result in place of an operand that no later node reads,
+  // both keep sharing their bytes: the result becomes a successor of the operand's block.
   void keep_in_place() {
     std::vector<int> owner(blocks_.size());
     for (size_t v = 0; v < owner.size(); ++v) owner[v] = static_cast<int>(v);
@@ -203,7 +206,8 @@ class Planner {
     }
   }
 
-  // The bytes of everything that may move, also of what is not computed any more.
+  // Finds the bytes that new addresses may lie in: those of all values that may move, including the
+  // values that are no longer computed.
   void find_room() {
     for (int v = 0; v < static_cast<int>(blocks_.size()); ++v) {
       const Block& block = blocks_[v];
@@ -227,7 +231,8 @@ class Planner {
     return room != room_.end() && room->begin < range.end;
   }
 
-  // What a fused call reads and cannot be moved must not be written before the call.
+  // Returns false if an operand of a fused call that cannot be moved would be overwritten before
+  // the call reads it. Also sets FusedCall::out_overlaps_operand.
   bool fixed_stay_intact() {
     const auto& nodes = graph_.nodes();
     const FixedWrites writes = find_fixed_writes();
@@ -246,8 +251,9 @@ class Planner {
         };
         if (writes.any(range_of(read), spoils)) return false;
         for (int o : nodes[n].outputs) {
-          nodes[n].fused->bounce |= overlap(range_of(value(value(o).root)), range_of(read)) &&
-                                    !blocks_[value(o).root].movable;
+          nodes[n].fused->out_overlaps_operand |=
+              overlap(range_of(value(value(o).root)), range_of(read)) &&
+              !blocks_[value(o).root].movable;
         }
       }
     }
@@ -266,15 +272,17 @@ class Planner {
       if (!nodes[n].live) continue;
       std::for_each(nodes[n].outputs.begin(), nodes[n].outputs.end(), add);
       if (nodes[n].written >= 0) add(nodes[n].written);
-      if (nodes[n].pure || nodes[n].sealed || nodes[n].written >= 0) continue;
+      if (nodes[n].pure || nodes[n].delegate_call || nodes[n].written >= 0) continue;
       std::for_each(nodes[n].inputs.begin(), nodes[n].inputs.end(), add);
     }
     writes.sort();
     return writes;
   }
 
-  // The lowest place that nothing needs at the same time. Of neighbours in the order of addresses,
-  // what reaches behind the place so far moves it behind itself.
+  // Gives the block the lowest address at which it overlaps no block that is needed at the same
+  // time (first fit). These blocks are visited in the order of their addresses; whenever one
+  // overlaps the candidate, the candidate moves behind it. Returns false if there is no such
+  // address.
   bool place(Block& block) {
     std::vector<Range> taken;
     placed_.for_each(block, [&](const Block& other) {
@@ -316,10 +324,10 @@ class Planner {
   }
 
   Graph& graph_;
-  // One for each value; only those of roots are used.
+  // One for each value. Views share the block of their root.
   std::vector<Block> blocks_;
-  std::vector<Range> room_;
-  Timeline placed_;
+  std::vector<Range> room_;  // the bytes that new addresses may lie in, sorted and disjoint
+  Timeline placed_;          // the blocks in room_ that have their final address
 };
 
 }  // namespace

@@ -13,9 +13,9 @@ namespace executorch::optimized {
 /// memory plan may have reused their bytes. So results that live within one basic block get new
 /// addresses, according to their new lifetimes, in the bytes that such results had before, or in
 /// the method's memory if those do not suffice. All other values stay in place. Also sets
-/// FusedCall::bounce of calls whose output overlaps an operand. Returns false if the method's
-/// memory is used up, or if a tensor that cannot move would be overwritten before a fused call
-/// reads it.
+/// FusedCall::out_overlaps_operand of calls whose output overlaps an operand. Returns false if the
+/// method's memory is used up, or if a tensor that cannot move would be overwritten before a fused
+/// call reads it.
 bool place_values(Graph& graph, std::vector<std::pair<int, char*>>& places);
 
 }  // namespace executorch::optimized

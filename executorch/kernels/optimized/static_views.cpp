@@ -20,7 +20,7 @@ void point_at(runtime::KernelRuntimeContext&, Span<EValue*> args) {
 // not write them.
 void Graph::note_writes(LastWriters& writers, int n) const {
   const Node& node = nodes_[n];
-  const bool tells = node.pure || node.sealed;
+  const bool tells = node.pure || node.delegate_call;
   if (node.op == "et_view.default") return;
   const auto note = [&](int v, bool known) {
     const Value& value = values_[v];

@@ -218,7 +218,7 @@ struct Images {
   int64_t batch_stride;
 };
 
-// A column of the matrix of patches: steps from the position of a window to what the tap meets,
+// A column of the matrix of patches: steps from the position of a window to what the tap reads,
 // and elements where all of the window lies inside the image.
 struct PatchColumn {
   int64_t z, y, x, channel, inside;
@@ -257,9 +257,9 @@ void pack_positions(const void* matrix, int64_t, int64_t j0, int64_t nj, int64_t
       for (int64_t j = 0; j < nj; ++j) {
         const PatchColumn& at = columns[j];
         const int64_t iz = z + at.z, iy = y + at.y, ix = x + at.x;
-        const bool met = iz >= 0 && iz < d.in && iy >= 0 && iy < h.in && ix >= 0 && ix < w.in;
-        row[j] =
-            met ? image[at.channel + iz * d.in_stride + iy * h.in_stride + ix * w.in_stride] : E();
+        const bool inside = iz >= 0 && iz < d.in && iy >= 0 && iy < h.in && ix >= 0 && ix < w.in;
+        row[j] = inside ? image[at.channel + iz * d.in_stride + iy * h.in_stride + ix * w.in_stride]
+                        : E();
       }
     }
     cpu::gemm::convert(row, width, panel);
@@ -296,7 +296,7 @@ T weight_gradient_of(const Geometry& c, const T* rows, int64_t row_batch, int64_
                      const T* image, int64_t image_batch, const int64_t (&tap)[kSpatial]) {
   cpu::ConvAxis::Steps steps[kSpatial];
   for (int d = 0; d < kSpatial; ++d) {
-    steps[d] = c.axis[d].met_by(tap[d], false);
+    steps[d] = c.axis[d].valid_steps(tap[d], false);
     if (steps[d].begin == steps[d].end) return T(0);
   }
   const auto position = [&](int d, int64_t o) {

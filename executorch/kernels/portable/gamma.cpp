@@ -21,7 +21,7 @@ double log_gamma(double x) {
   return lgamma_r(x, &sign);
 }
 
-// B_2k / (2k), of the asymptotic series of digamma.
+// The coefficients B_2k / (2k) of the asymptotic series of digamma; B are Bernoulli numbers.
 constexpr double kDigammaSeries[] = {1.0 / 12,  -1.0 / 120,     1.0 / 252, -1.0 / 240,
                                      1.0 / 132, -691.0 / 32760, 1.0 / 12};
 
@@ -45,7 +45,7 @@ double digamma(double x) {
   return result + std::log(x) - 0.5 / x - series;
 }
 
-// B_2k / (2k)!
+// The coefficients B_2k / (2k)! of the Euler-Maclaurin formula.
 constexpr double kEulerMaclaurin[] = {1.0 / 12,
                                       -1.0 / 720,
                                       1.0 / 30240,
@@ -56,8 +56,8 @@ constexpr double kEulerMaclaurin[] = {1.0 / 12,
                                       -3617.0 / 10670622842880000.0,
                                       43867.0 / 5109094217170944000.0};
 
-/// sum over k >= 0 of (q + k)^-x, for x > 1, by Euler and Maclaurin's formula from the first
-/// q + k > 9 on.
+/// The sum over k >= 0 of (q + k)^-x for x > 1. The first terms, up to q + k = 9 or so, are added
+/// up; the Euler-Maclaurin formula gives the sum of the others.
 double zeta_from(double x, double q) {
   double sum = 0, a = q;
   for (int i = 0; i < 40 && (i < 9 || a <= 9); ++i, a += 1) sum += std::pow(a, -x);
@@ -82,7 +82,8 @@ double zeta(double x, double q) {
   }
   if (q == std::floor(q)) return INFINITY;
   if (x != std::floor(x)) return NAN;
-  // Far from zero, the powers from q to -10 are those from 10 to -q with another sign.
+  // Adding up all terms from q on would take too long. x is an integer here, so those of the
+  // negative q + k below -10 or so are, but for their sign, the terms of their absolute values.
   const double last = -q, first = 10 + (last - std::floor(last));
   const double sum = zeta_from(x, first) - zeta_from(x, last + 1);
   return (std::fmod(x, 2) == 0 ? sum : -sum) + zeta_from(x, 1 - first);
@@ -94,9 +95,9 @@ double polygamma(int64_t n, double x) {
   return (n % 2 != 0 ? 1 : -1) * std::exp(log_gamma(order)) * zeta(order, x);
 }
 
-/// The same for a large a and an x near it, by the first terms of Temme's uniform expansion
-/// (DLMF 8.12): erfc(y sqrt(a / 2)) / 2, where y^2 / 2 = x / a - 1 - log(x / a), and what is
-/// relatively 1 / a.
+/// incomplete_gamma() for a large `a` and an x near it, by the first terms of Temme's uniform
+/// expansion (DLMF 8.12): erfc(y sqrt(a / 2)) / 2, where y^2 / 2 = x / a - 1 - log(x / a), and a
+/// correction of the relative order 1 / a.
 double incomplete_gamma_near(double a, double x, bool above) {
   const double m = (x - a) / a;
   const double half_square = m - std::log1p(m);
@@ -112,22 +113,25 @@ double incomplete_gamma_near(double a, double x, bool above) {
                : std::erfc(-y * std::sqrt(a / 2)) / 2 - rest;
 }
 
-/// The part of the gamma integral below x (or above, where `above`).
+/// The regularised incomplete gamma function: the share of the integral of t^(a-1) exp(-t) over
+/// t >= 0 that lies below x (P(a, x)), or above x if `above` (Q(a, x)).
 double incomplete_gamma(double a, double x, bool above) {
   if (!(a >= 0) || !(x >= 0)) return NAN;
   if (a == 0) return x > 0 ? (above ? 0 : 1) : NAN;
   if (x == 0 || std::isinf(a)) return std::isinf(x) ? NAN : above ? 1 : 0;
   if (std::isinf(x)) return above ? 0 : 1;
-  // The nearer x is to a, the more terms the sums below take: some sqrt(a).
+  // The series and the fraction below converge more slowly the nearer x is to a, in some sqrt(a)
+  // steps.
   if (a > 1e4 && std::fabs(x - a) < 0.3 * a) return incomplete_gamma_near(a, x, above);
   constexpr int kSteps = 2000;
   const double front = std::exp(a * std::log(x) - x - log_gamma(a));
-  if (x <= 1 || x <= a) {  // a series of x^k / (a (a+1) ... (a+k))
+  if (x <= 1 || x <= a) {  // P(a, x) by the series of x^k / (a (a+1) ... (a+k))
     double term = 1 / a, sum = term;
     for (int k = 1; k < kSteps && term > sum * 1e-17; ++k) sum += term *= x / (a + k);
     return above ? 1 - front * sum : front * sum;
   }
-  double b = x + 1 - a, c = 1e300, d = 1 / b, fraction = d;  // Lentz' continued fraction
+  // Q(a, x) by its continued fraction, which Lentz' method evaluates.
+  double b = x + 1 - a, c = 1e300, d = 1 / b, fraction = d;
   for (int k = 1; k < kSteps; ++k) {
     const double numerator = -k * (k - a);
     b += 2;
@@ -139,7 +143,8 @@ double incomplete_gamma(double a, double x, bool above) {
   return above ? front * fraction : 1 - front * fraction;
 }
 
-/// exp(-|x|) I_order(x) for order 0 and 1: the power series, and the asymptotic one from 20 on.
+/// exp(-|x|) I_order(x) for the orders 0 and 1, by the power series or, for |x| >= 20, by the
+/// asymptotic series.
 double scaled_i(int order, double x) {
   const double y = std::fabs(x);
   double sum = 1, term = 1;
@@ -191,7 +196,8 @@ double integrate_bell(const F& f) {
   return 2 * kStep * sum;
 }
 
-/// exp(x) K_order(x): the integral of exp(-x u) cosh(order t) over t, where u = cosh t - 1 = s^2 / x.
+/// exp(x) K_order(x): the integral over t of exp(-x u) cosh(order t), where u = cosh t - 1 and
+/// s^2 = x u.
 double scaled_k(int order, double x) {
   if (x == 0) return INFINITY;
   if (!(x > 0)) return NAN;

@@ -15,7 +15,8 @@ using namespace internal;
 
 namespace {
 
-// out = a * sigmoid(b) over the loop's operands out, a, b; `half` elements lie between a and b.
+// out = a * sigmoid(b), computed in C, where a and b are the halves of `self`: b lies `half`
+// elements behind a. Operands 0 and 1 of the loop are out and a.
 template <class C>
 void gate(const Loop& loop, const Tensor& self, int64_t half, Tensor& out) {
   constexpr int64_t kChunk = 256;

@@ -18,7 +18,8 @@ using namespace internal;
 
 namespace {
 
-/// What `check_errors` asks for; `info` as factor_lu gives it.
+/// Fails if `wanted`, the operator's argument check_errors, is true and `info`, as factor_lu()
+/// gives it, reports a bad pivot of matrix i.
 bool check_info(KernelRuntimeContext& ctx, const char* op, bool wanted, int64_t info, int64_t i) {
   ET_REQUIRE(ctx, !wanted || info == 0, InvalidArgument, false,
              "%s: matrix %" PRId64 " of the batch is singular or not positive: pivot %" PRId64, op,
@@ -386,7 +387,8 @@ TensorTriple _linalg_svd_U(KernelRuntimeContext& ctx, const Tensor& A, bool full
       !shape_if(compute_uv, ctx, kOp, A, {right, columns}, Vh) || are_empty({&U, &S, &Vh})) {
     return result;
   }
-  // Of the matrix or its transpose, whichever is not wider than high: high = long_ * S * short_^T.
+  // The matrix, or its transpose if that is the one that is not wider than high, is decomposed:
+  // high = long_ * S * short_^T.
   const bool transposed = columns > rows;
   const int64_t m = std::max(rows, columns);
   Workspace space{ctx, kOp};

@@ -9,15 +9,17 @@
 #include <algorithm>
 #include <cinttypes>
 
-// Operators that walk a tensor in row-major order and keep what a mask, or being nonzero, selects.
+// Operators that visit a tensor's elements in row-major order and select some of them: those that a
+// mask marks, or those that are not zero.
 namespace torch::executor::native {
 
 using namespace internal;
 
 namespace {
 
-// f(offsets of the element) for every position, in row-major order, with the truth of operand
-// `operand` of the loop there.
+// Calls f(truth, offsets) for every position of the loop, in row-major order: whether the element
+// of `t` there, which is operand `operand` of the loop, is not zero, and the offsets of the
+// elements of all operands.
 template <class F>
 void for_each_truth(const Loop& loop, int operand, const Tensor& t, F&& f) {
   const char* data = static_cast<const char*>(t.const_data_ptr());
@@ -72,7 +74,8 @@ Tensor& nonzero_out(KernelRuntimeContext& ctx, const Tensor& self, Tensor& out) 
   Loop loop(self.sizes());
   loop.add(Layout(self).strides);
   loop.collapse();
-  // What is true is counted, then read again: it must not change in between.
+  // The tensor is read twice, to count and to list its nonzero elements, so writing `out` must not
+  // change it.
   if (!require_apart(ctx, kOp, self, out) ||
       !resize_out(ctx, kOp, out, Shape{count_true(loop, 0, self), self.dim()})) {
     return out;
@@ -100,7 +103,8 @@ Tensor& masked_select_out(KernelRuntimeContext& ctx, const Tensor& self, const T
   loop.add(self).add(mask);
   loop.collapse();
   if (!require_affordable(ctx, kOp, Size(loop.numel) * 4, elements_of(self, mask))) return out;
-  // Every repetition of a broadcast mask selects as many: the count refuses a small out at once.
+  // A mask that is broadcast selects the same number in every repetition, so the trues of the mask
+  // itself are counted. If `out` is too small, that is known before the large loop.
   Loop once(mask.sizes());
   once.add(mask).collapse();
   const int64_t repetitions = loop.numel / std::max<int64_t>(mask.numel(), 1);

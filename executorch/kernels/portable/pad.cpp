@@ -121,8 +121,8 @@ void pad_dims(const Tensor& self, Tensor& out, const Layout& from, const Layout&
   for (int64_t i = end; i < padded; ++i) part(map(i - left, extent), i, 1);
 }
 
-// The same where nothing is cut off: from the last dim outwards, edges are whole blocks of what is
-// there already.
+// Pads a tensor from which no dim cuts anything off. Dims are padded from the last one outwards, so
+// that an edge is a whole block of what has been written already.
 void pad_outwards(const Tensor& self, Tensor& out, IntArrayRef pad, PadMap map) {
   const int64_t n = static_cast<int64_t>(pad.size()) / 2;
   Layout done(out);

@@ -78,8 +78,9 @@ struct AffineParameters {
   }
 };
 
-/// Which elements: operand 0 is the output, 1 the input, 2 numbers the parameters.
-/// The makers check shapes and resize `out`; they are false with the context failed.
+/// The elements of an operator: operand 0 of the loop is the output, 1 the input, and 2 gives the
+/// index of an element's scale and zero point. The member functions make the loop: they check
+/// shapes and resize `out`, and return false if the context failed.
 struct AffineLoop {
   Loop loop;
 

@@ -71,13 +71,14 @@ void apply(const float* a, bool a_moves, const float* b, bool b_moves, float* y,
   }
 }
 
-/// Of n elements; an operand that does not move is a single one.
+/// Computes n elements of y. An operand that does not move is a single element, used for all.
 using Function = void (*)(const float* a, bool a_moves, const float* b, bool b_moves, float* y,
                           int64_t n);
 
 using Op = cpu::Int8Binary::Op;
 
-/// The function of integers of one type as they are, without floats between.
+/// Sets `all` to compute the node from 8-bit integers directly, without converting them to floats
+/// and back. Returns false if that is impossible.
 bool as_integers(const Graph& graph, const Node& node, std::optional<Op> op, cpu::Int8Binary& all) {
   const Value &a = graph.in(node, 0), &b = graph.in(node, 1), &y = graph.out(node);
   if (!op || !is_affine(a.type) || a.type != b.type || !is_affine(y.type)) return false;
@@ -153,7 +154,8 @@ bool infer_prelu(Graph& graph, const Node& node) {
   return infer_binary(graph, node) && graph.out(node).shape == graph.in(node).shape;
 }
 
-/// With an Op if 8-bit integers have one.
+/// The operation of a kind that computes F of each pair of elements. kOp is the Op that computes
+/// the same from 8-bit integers, if there is one.
 template <Op... kOp, class F>
 constexpr Operation binary(Kind kind, F, bool (*infer)(Graph&, const Node&) = infer_binary) {
   return {.kind = kind,
@@ -170,7 +172,7 @@ constexpr Operation kOperations[] = {
     binary<Op::Subtract>(Kind::XNNSubtract, [](float v, float w) { return v - w; }),
     binary<Op::Multiply>(Kind::XNNMultiply, [](float v, float w) { return v * w; }),
     binary(Kind::XNNDiv, [](float v, float w) { return v / w; }),
-    // Of a NaN and a number, the NaN.
+    // Of a NaN and a number, both give the NaN.
     binary(Kind::XNNMinimum, [](float v, float w) { return v < w || v != v ? v : w; }),
     binary(Kind::XNNMaximum, [](float v, float w) { return v > w || v != v ? v : w; }),
     binary(

@@ -111,7 +111,7 @@ bool MemoryPlan::joins(const Graph& graph, size_t i) const {
     return false;
   }
   if (node.operation->is_view) return true;
-  // What an output lies in keeps its contents.
+  // Memory that is already an output's must not be overwritten.
   return own && output_[root] == kNoId && last_use_[root] == i &&
          graph.in(node).type == graph.out(node).type;
 }

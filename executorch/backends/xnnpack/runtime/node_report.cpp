@@ -72,9 +72,9 @@ ScalarType scalar_type(Type type) {
   }
 }
 
-// Where the dims of the payload stand in the shape.
+// The dim of the shape that is dim i of the payload's value, for values as they are and for planes.
 constexpr uint8_t kDense[] = {0, 1, 2, 3, 4, 5}, kPlanes[] = {0, 2, 3, 1, 4, 5};
-// Where the dims of planes stand in the shape of a dense image.
+// The dim of a dense image's shape that is dim i of planes.
 constexpr uint8_t kFromDense[] = {0, 3, 1, 2};
 static_assert(std::size(kDense) == kMaxRank && std::size(kPlanes) == kMaxRank);
 
@@ -82,7 +82,8 @@ const uint8_t* dims_of(const Value& value) {
   return value.planar ? kPlanes : kDense;
 }
 
-/// As the profiler writes other tensors: "Float[2,3]", and "qcint8[2,3]" for what is no such type.
+/// Appends the type and the shape as the profiler writes those of other tensors, "Float[2,3]".
+/// Types that tensors do not have are called as in the payload: "qcint8[2,3]".
 void append_shape(std::string& text, const Value& value) {
   if (!text.empty()) text += ' ';
   text += is_float(value.type) || value.type == Type::int32
@@ -167,7 +168,7 @@ bool is_quantized(Type type) {
   return is_affine(type) || type == Type::qdint8;
 }
 
-/// What quantized elements stand for.
+/// Writes the real numbers that quantized elements stand for.
 void dequantize(const Value& value, float* reals) {
   if (value.type == Type::qint8) return dequantize<int8_t>(value, reals);
   if (value.type == Type::quint8) return dequantize<uint8_t>(value, reals);
@@ -178,8 +179,8 @@ void dequantize(const Value& value, float* reals) {
   }
 }
 
-/// NHWC elements as NCHW.
-void part_channels(const Shape& shape, size_t size, const void* from, void* to) {
+/// Copies elements in the order NHWC to the order NCHW.
+void nhwc_to_nchw(const Shape& shape, size_t size, const void* from, void* to) {
   const int64_t pixels = shape[1] * shape[2], channels = shape[3];
   const cpu::Copy::Dim dims[] = {{shape[0], pixels * channels, pixels * channels},
                                  {channels, 1, pixels},
@@ -187,7 +188,8 @@ void part_channels(const Shape& shape, size_t size, const void* from, void* to) 
   cpu::Copy{dims, 3, size, from, to}.run();
 }
 
-/// As floats, or as it is where it is not quantized; images as NCHW. False without memory for it.
+/// Logs a value: quantized values as floats, and images as NCHW. Returns false if memory is
+/// refused.
 bool log_value(runtime::EventTracer& tracer, const char* name, const Value& value, bool is_image,
                cpu::Scratch& scratch) {
   const Shape& shape = value.shape;
@@ -205,7 +207,7 @@ bool log_value(runtime::EventTracer& tracer, const char* name, const Value& valu
     const size_t size = runtime::elementSize(type);
     auto* const planes = scratch.array<uint8_t>(cpu::Size(shape.numel()) * size);
     if (planes == nullptr) return false;
-    part_channels(shape, size, data, planes);
+    nhwc_to_nchw(shape, size, data, planes);
     data = planes;
   }
   aten::SizesType sizes[kMaxRank];

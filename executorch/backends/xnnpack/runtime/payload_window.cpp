@@ -38,7 +38,7 @@ void couple(const WindowAxis& axis, uint32_t in, bool any_size, Random& random) 
   if (axis.before == nullptr) return;
   const auto of = [](const uint32_t* field) { return field == nullptr ? 1 : int64_t{*field}; };
   const cpu::Size window = cpu::Size(of(axis.dilation)) * (of(axis.size) - 1) + 1;
-  // What padding adds up to, so that a few pixels are left.
+  // The total padding with which the window leaves a few pixels of output, mostly.
   const int64_t rest = one_in(3, random) ? number() : below(4, random);
   const cpu::Size total =
       axis.transposed ? (cpu::Size(in) - 1) * of(axis.stride) + *axis.adjustment + window - rest

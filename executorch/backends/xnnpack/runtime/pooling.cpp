@@ -294,8 +294,8 @@ class Resized {
   float scale_;
 };
 
-/// Of few channels: whole rows are read, and written several at a time where they are short, since
-/// pixels are not worth a call each.
+/// Resizes images of few channels, whose pixels are too short to be read and written one by one.
+/// Whole rows are read, and several rows are written at a time if they are short.
 bool resize_rows(const Value& x, const Value& out, const Resized& down, const Resized& across,
                  const Node& node, cpu::Scratch& scratch) {
   const int64_t height = out.shape[1], width = out.shape[2], channels = out.shape[3];

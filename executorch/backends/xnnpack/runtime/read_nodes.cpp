@@ -219,7 +219,7 @@ bool only_moves(const Operation& operation) {
   }
 }
 
-/// Which values have been computed before a node.
+/// Knows which values have been computed before a node.
 class Order {
  public:
   explicit Order(const Graph& graph) : graph_(graph), known_(graph.values.size()) {

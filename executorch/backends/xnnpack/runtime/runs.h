@@ -13,7 +13,8 @@ constexpr int64_t kRun = 1024;
 /// floats) unless they are fp32.
 const float* read_run(const Value& value, int64_t first, int64_t n, float* room);
 
-/// Where to compute elements [first, first + n); write_run() afterwards stores what is in `room`.
+/// Returns the address to compute elements [first, first + n) at: in the value, or in `room`, from
+/// where write_run() then stores them.
 float* place_of_run(const Value& value, int64_t first, float* room);
 /// Quantized values are rounded to nearest even and held within their type's range.
 void write_run(const Value& value, int64_t first, int64_t n, const float* run);

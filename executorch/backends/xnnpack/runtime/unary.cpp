@@ -17,10 +17,10 @@ using ActivationKind = cpu::Activation::Kind;
 
 constexpr int64_t kElementsPerTask = 16 * kRun;
 
-/// Of n elements; y may be x.
+/// Computes n elements of y, which may be x.
 using Function = void (*)(const Node& node, const float* x, float* y, int64_t n);
 
-/// F is a function of all, of an element, or of an element and the node's number.
+/// Calls F, which takes all elements, one element, or one element and the node's number.
 template <class F>
 void apply(const Node& node, const float* x, float* y, int64_t n) {
   constexpr F f;
@@ -61,7 +61,7 @@ bool run_function(const Graph& graph, const Node& node, Function function) {
   return true;
 }
 
-/// Whether there was memory for it.
+/// Quantizes each row by its own scale and zero point. Returns false if memory is refused.
 bool convert_rows(const Value& x, const Value& y, cpu::Scratch& scratch) {
   const int64_t rows = y.rows();
   if (rows == 0) return true;

@@ -191,7 +191,7 @@ void find_eigenvalues(const Matrix& a, double* values, const Matrix& vectors, do
 
 void orthogonalize(const Matrix& u, const Matrix& v, const Matrix& gram, const Matrix& basis,
                    double* space) {
-  // What rounding leaves of the product of long rows does not get smaller.
+  // Rounding leaves products of long orthogonal rows that do not get smaller than this.
   const double small = std::max(1e-15, kEpsilon * std::sqrt(static_cast<double>(u.columns)));
   if (u.rows >= kMinPrepared) prepare(u, v, gram, basis, space);
   for (int i = 0; i < kMaxSteps && sweep(u, v, small, space); ++i) {

@@ -30,24 +30,28 @@ struct Operand {
   Operand(const Scalar& s) : number(&s) {}
 };
 
-/// The rules by which an operator treats types.
+/// Which types an operator takes and gives. The common type is that to which the operands are
+/// promoted; the result has the common type unless a rule says otherwise.
 struct Rules {
-  const char* op;
-  /// Integers and Bool are computed in Float and give Float (sin, div, sigmoid ...).
+  const char* op;  // for messages, such as "mul.out"
+  /// If the common type is Bool or an integer, the operator computes in Float and its result is
+  /// Float, as for sin, div and sigmoid.
   bool int_to_float = false;
-  /// The result is Bool, whatever the operands are; it may be stored in any type (eq, isnan ...).
+  /// The result is Bool whatever the common type is, as for eq and isnan.
   bool to_bool = false;
-  /// Operands may be Bool / integer (with Bool) / floating.
+  /// Whether the common type may be Bool, an integer type, or a floating type.
   bool allow_bool = true;
   bool allow_int = true;
   bool allow_float = true;
-  /// The first operand is a condition: it takes no part in promotion and is read as 0 or 1.
+  /// The first operand is a condition, as that of where: it is not promoted with the others, and
+  /// its elements are read as 0 or 1.
   bool condition_first = false;
-  /// The out tensor must have the result's type. Otherwise results convert to any type that can
-  /// hold them.
+  /// The out tensor must have the type of the result. Otherwise it may have any type that the
+  /// result can be cast to.
   bool exact_out = false;
-  /// The nanoseconds that an element takes, if that is far more than the time to read it. In
-  /// double, which is computed without vectors, it takes eight times as many.
+  /// The nanoseconds that an element takes in float, if that is far more than reading it takes. In
+  /// double, which is computed without vectors, an element counts eight times as many. They limit
+  /// the work of a call (KernelRuntimeContext::add_steps).
   int64_t steps = 0;
 };
 /// Rules::steps of functions that scalar code computes by sums and iterations, such as erfinv and
@@ -69,7 +73,9 @@ struct Pass {
   int n_inputs = 0;
   const void* in[kMaxInputs] = {};
   ScalarType in_type[kMaxInputs] = {};
-  bool in_wraps[kMaxInputs] = {};  // whether the operand is converted to the common type first
+  /// Whether the operand's elements are converted to the common type before they are converted to
+  /// the compute type. A narrow integer type wraps them, Half and BFloat16 round them.
+  bool in_wraps[kMaxInputs] = {};
   union {
     int64_t i;
     float f;

@@ -8,7 +8,8 @@ namespace {
 constexpr int64_t kBuckets = 256;
 constexpr int64_t kFew = 128;  // words that comparisons sort faster
 
-/// By the byte at `shift`, above which all are equal, then each bucket.
+/// Sorts words whose bytes above `shift` are all equal: by the byte at `shift` in place, then each
+/// bucket.
 void sort_by_byte(uint64_t* words, int64_t n, int shift) {
   const auto byte_of = [shift](uint64_t word) { return word >> shift & (kBuckets - 1); };
   int64_t ends[kBuckets] = {};

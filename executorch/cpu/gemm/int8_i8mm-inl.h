@@ -3,18 +3,18 @@
 // multiplying, two quads of two columns are interleaved to the operand that the instruction takes.
 
 /// sum[2 r + c] += the products of the eight bytes of row r of `a` and column c of `b`.
-HWY_INLINE V DotBlocks(V sum, V a, V b) {
+HWY_INLINE V MultiplyAddMatrices(V sum, V a, V b) {
   return V(vmmlaq_s32(sum.raw, hn::BitCast(Bytes(), a).raw, hn::BitCast(Bytes(), b).raw));
 }
 
 /// The sums of R rows and a panel's columns, in the layout of that instruction: sums_[p][c] holds
 /// rows 2 p and 2 p + 1 of columns 2 c and 2 c + 1. If R is odd, the last row is computed twice.
 template <int R>
-class BlockSums {
+class MatrixSums {
  public:
-  static constexpr int kPairs = (R + 1) / 2, kBlocks = 2 * kVectors;
+  static constexpr int kPairs = (R + 1) / 2, kPairsOfColumns = 2 * kVectors;
 
-  HWY_INLINE explicit BlockSums(const V (&sums)[R][kVectors]) {
+  HWY_INLINE explicit MatrixSums(const V (&sums)[R][kVectors]) {
     const Ints d;
     for_each([&](V& low, V& high, int p, int v) ET_INT8_ATTR {
       const V first = sums[2 * p][v], second = sums[second_of(p)][v];
@@ -84,8 +84,8 @@ class BlockSums {
       const V low = hn::InterleaveLower(d, y, z), high = hn::InterleaveUpper(d, y, z);
 #pragma GCC unroll 3
       for (int p = 0; p < kPairs; ++p) {
-        sums_[p][2 * v] = DotBlocks(sums_[p][2 * v], x[p], low);
-        sums_[p][2 * v + 1] = DotBlocks(sums_[p][2 * v + 1], x[p], high);
+        sums_[p][2 * v] = MultiplyAddMatrices(sums_[p][2 * v], x[p], low);
+        sums_[p][2 * v + 1] = MultiplyAddMatrices(sums_[p][2 * v + 1], x[p], high);
       }
       // Without this barrier the compiler would load all columns at once, which leaves too few
       // registers for the sums.
@@ -93,16 +93,16 @@ class BlockSums {
     }
   }
 
-  V sums_[kPairs][kBlocks];
+  V sums_[kPairs][kPairsOfColumns];
 };
 
 /// sums += products of the rows of a tile with its panel.
 template <int R>
-HWY_INLINE void AddBlockTile(const Tile& t, V (&sums)[R][kVectors]) {
-  BlockSums<R> blocks(sums);
+HWY_INLINE void AddMatrixTile(const Tile& t, V (&sums)[R][kVectors]) {
+  MatrixSums<R> matrices(sums);
   const uint8_t* b = t.panel;
   for (int64_t s = 0; s < t.n_segments; ++s, b += t.quads * kColumns * 4) {
-    blocks.add(t.a + t.segments[s], t.lda, t.quads, b);
+    matrices.add(t.a + t.segments[s], t.lda, t.quads, b);
   }
-  blocks.copy_to(sums);
+  matrices.copy_to(sums);
 }

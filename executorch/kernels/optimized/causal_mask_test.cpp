@@ -1,4 +1,4 @@
-#include <executorch/kernels/optimized/triangle.h>
+#include <executorch/kernels/optimized/causal_mask.h>
 #include <executorch/runtime/executor/testing_util/loaded_method.h>
 
 #include <cmath>
@@ -28,9 +28,9 @@ void look(const runtime::MethodDraft& draft) {
   Graph graph(draft);
   ASSERT_TRUE(graph.ok());
   Arena arena(draft.allocator);
-  Triangles triangles(graph);
-  const auto found = search->added ? triangles.added(search->value, 0, arena)
-                                   : triangles.of(search->value, search->visible, 0, arena);
+  CausalMasks causal_masks(graph);
+  const auto found = search->added ? causal_masks.added(search->value, 0, arena)
+                                   : causal_masks.of(search->value, search->visible, 0, arena);
   search->offset.reset();
   if (found.has_value()) {
     search->offset = found->offset(3, 4);
@@ -40,10 +40,10 @@ void look(const runtime::MethodDraft& draft) {
 }
 
 /// A method with one value that is looked at; its reader is an operator that is not pure.
-class TriangleTest : public ::testing::Test {
+class CausalMaskTest : public ::testing::Test {
  protected:
-  TriangleTest() : plan_(builder_.method()) {}
-  ~TriangleTest() override { runtime::set_method_rewriter(nullptr); }
+  CausalMaskTest() : plan_(builder_.method()) {}
+  ~CausalMaskTest() override { runtime::set_method_rewriter(nullptr); }
 
   int32_t constant(std::vector<float> items, std::vector<int32_t> sizes = {3, 4}) {
     builder_.constants.push_back(ProgramBuilder::bytes(items));
@@ -88,52 +88,52 @@ std::vector<float> mask(int offset, float below, float above) {
   return items;
 }
 
-TEST_F(TriangleTest, ReadsAConstantMask) {
+TEST_F(CausalMaskTest, ReadsAConstantMask) {
   EXPECT_EQ(added(constant(mask(0, 0, -kInf))), 0);
 }
 
-TEST_F(TriangleTest, ReadsTheDiagonalOfAConstantMask) {
+TEST_F(CausalMaskTest, ReadsTheDiagonalOfAConstantMask) {
   EXPECT_EQ(added(constant(mask(1, 0, -1e9f))), 1);
 }
 
-TEST_F(TriangleTest, ReadsWhatACopyOfItAddsDimensionsTo) {
+TEST_F(CausalMaskTest, ReadsWhatACopyOfItAddsDimensionsTo) {
   const int32_t source = constant(mask(0, 0, -kInf));
   const int32_t unsqueezed = planned({1, 3, 4}, ScalarType::Float);
   plan_.kernel("aten::unsqueeze_copy.out", {source, plan_.integer(0), unsqueezed, unsqueezed});
   EXPECT_EQ(added(unsqueezed), 0);
 }
 
-TEST_F(TriangleTest, AMaskThatOnlyLowersScoresIsNone) {
+TEST_F(CausalMaskTest, AMaskThatOnlyLowersScoresIsNone) {
   EXPECT_EQ(added(constant(mask(0, 0, -100))), std::nullopt);
 }
 
-TEST_F(TriangleTest, AMaskWithOneOtherElementIsNone) {
+TEST_F(CausalMaskTest, AMaskWithOneOtherElementIsNone) {
   auto items = mask(0, 0, -kInf);
   items[9] = -kInf;
   EXPECT_EQ(added(constant(items)), std::nullopt);
 }
 
-TEST_F(TriangleTest, AMaskWithNoNumberIsNone) {
+TEST_F(CausalMaskTest, AMaskWithNoNumberIsNone) {
   EXPECT_EQ(added(constant(mask(0, 0, std::nanf("")))), std::nullopt);
 }
 
-TEST_F(TriangleTest, ARowThatSeesNothingIsNone) {
+TEST_F(CausalMaskTest, ARowThatSeesNothingIsNone) {
   EXPECT_EQ(added(constant(mask(-1, 0, -kInf))), std::nullopt);
 }
 
-TEST_F(TriangleTest, ConditionsAreToldFromTheirOpposites) {
+TEST_F(CausalMaskTest, ConditionsAreToldFromTheirOpposites) {
   EXPECT_EQ(visible(constant(mask(0, 1, 0))), 0);
 }
 
-TEST_F(TriangleTest, OppositesAreToldFromConditions) {
+TEST_F(CausalMaskTest, OppositesAreToldFromConditions) {
   EXPECT_EQ(hidden(constant(mask(0, 0, 1))), 0);
 }
 
-TEST_F(TriangleTest, AConditionIsNoOpposite) {
+TEST_F(CausalMaskTest, AConditionIsNoOpposite) {
   EXPECT_EQ(hidden(constant(mask(0, 1, 0))), std::nullopt);
 }
 
-TEST_F(TriangleTest, ComparisonsOfPositionsAreConditions) {
+TEST_F(CausalMaskTest, ComparisonsOfPositionsAreConditions) {
   const int32_t zero = plan_.integer(0), one = plan_.integer(1), rows = plan_.integer(3),
                 cols = plan_.integer(4), last = plan_.integer(-1);
   const int32_t i = planned({3}, ScalarType::Long), j = planned({4}, ScalarType::Long),
@@ -146,7 +146,7 @@ TEST_F(TriangleTest, ComparisonsOfPositionsAreConditions) {
   EXPECT_EQ(visible(seen), 0);
 }
 
-TEST_F(TriangleTest, TheUpperTriangleOfInfinityIsAMask) {
+TEST_F(CausalMaskTest, TheUpperTriangleOfInfinityIsAMask) {
   const int32_t sizes = plan_.integers({plan_.integer(3), plan_.integer(4)}),
                 one = plan_.integer(1);
   const int32_t full = planned({3, 4}, ScalarType::Float),
@@ -156,7 +156,7 @@ TEST_F(TriangleTest, TheUpperTriangleOfInfinityIsAMask) {
   EXPECT_EQ(added(upper), 0);
 }
 
-TEST_F(TriangleTest, ADiagonalBeyondAllNumbersIsNone) {
+TEST_F(CausalMaskTest, ADiagonalBeyondAllNumbersIsNone) {
   const int32_t sizes = plan_.integers({plan_.integer(3), plan_.integer(4)}),
                 far = plan_.integer(std::numeric_limits<int64_t>::min());
   const int32_t full = planned({3, 4}, ScalarType::Float),

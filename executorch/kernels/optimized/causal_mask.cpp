@@ -1,5 +1,5 @@
 #include <executorch/cpu/size.h>
-#include <executorch/kernels/optimized/triangle.h>
+#include <executorch/kernels/optimized/causal_mask.h>
 
 #include <cmath>
 #include <limits>
@@ -60,12 +60,12 @@ Expr at_most_zero(const Expr& e) {
 
 }  // namespace
 
-class Triangles::Evaluator {
+class CausalMasks::Evaluator {
  public:
   explicit Evaluator(const Graph& graph) : graph_(graph) {}
 
-  // Of a value that `block` reads. Values that are made elsewhere than in their reader's block are
-  // not followed, so that a value is the same to all that may follow it.
+  // Evaluates a value that `block` reads. Values that another block computes are not followed, so
+  // that the result of a value does not depend on which block asks for it.
   Expr eval_in(int v, int block) {
     block_ = block;
     depth_ = 0;
@@ -403,27 +403,27 @@ class Triangles::Evaluator {
 
 namespace {
 
-std::optional<Triangle> finish(const Graph& graph, const Expr& e, int block, Arena& arena) {
-  Triangle triangle;
-  triangle.fixed_offset = e.offset;
-  triangle.first = e.first;
+std::optional<CausalMask> finish(const Graph& graph, const Expr& e, int block, Arena& arena) {
+  CausalMask causal_mask;
+  causal_mask.fixed_offset = e.offset;
+  causal_mask.first = e.first;
   // In a row without a visible key, a very low number in place of -infinity would change the
   // result.
   if (e.offset < 0 && e.first == nullptr) return std::nullopt;
   if (e.chain >= 0) {
-    triangle.has_shape = true;
-    triangle.shape = arena.operand(graph, graph.strip(e.chain, block));
+    causal_mask.has_shape = true;
+    causal_mask.shape = arena.operand(graph, graph.strip(e.chain, block));
   } else {
-    triangle.rows = e.n_rows;
-    triangle.cols = e.n_cols;
+    causal_mask.rows = e.n_rows;
+    causal_mask.cols = e.n_cols;
     if (e.n_rows == nullptr || e.n_cols == nullptr) return std::nullopt;
   }
-  return arena.ok() ? std::optional(triangle) : std::nullopt;
+  return arena.ok() ? std::optional(causal_mask) : std::nullopt;
 }
 
 }  // namespace
 
-std::optional<int64_t> Triangle::offset(int64_t n_rows, int64_t n_cols) const {
+std::optional<int64_t> CausalMask::offset(int64_t n_rows, int64_t n_cols) const {
   if (!has_shape) {
     if (!rows->isInt() || !cols->isInt() || (first != nullptr && !first->isInt())) return {};
     const int64_t start = first == nullptr ? 0 : first->toInt();
@@ -438,17 +438,17 @@ std::optional<int64_t> Triangle::offset(int64_t n_rows, int64_t n_cols) const {
   return fits ? std::optional(fixed_offset) : std::nullopt;
 }
 
-Triangles::Triangles(const Graph& graph)
+CausalMasks::CausalMasks(const Graph& graph)
     : graph_(graph), evaluator_(std::make_unique<Evaluator>(graph)) {}
-Triangles::~Triangles() = default;
+CausalMasks::~CausalMasks() = default;
 
-std::optional<Triangle> Triangles::added(int value, int block, Arena& arena) {
+std::optional<CausalMask> CausalMasks::added(int value, int block, Arena& arena) {
   const Expr e = evaluator_->eval_in(value, block);
   if (e.kind != Expr::Kind::Added) return std::nullopt;
   return finish(graph_, e, block, arena);
 }
 
-std::optional<Triangle> Triangles::of(int value, bool visible, int block, Arena& arena) {
+std::optional<CausalMask> CausalMasks::of(int value, bool visible, int block, Arena& arena) {
   const Expr e = evaluator_->eval_in(value, block);
   if (e.kind != Expr::Kind::Relation || e.below != visible) return std::nullopt;
   return finish(graph_, e, block, arena);

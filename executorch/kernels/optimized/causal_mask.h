@@ -10,7 +10,7 @@
 namespace executorch::optimized {
 
 /// Key j is visible to query i where j - i <= offset.
-struct Triangle {
+struct CausalMask {
   /// The constant part of the offset; the number that `first` holds is added to it.
   int64_t fixed_offset = 0;
   /// Holds the position of the first query in the text, where keys of earlier calls are cached.
@@ -29,18 +29,18 @@ struct Triangle {
 };
 
 /// Finds the causal masks of a graph. Each value is evaluated only once.
-class Triangles {
+class CausalMasks {
  public:
-  explicit Triangles(const Graph& graph);
-  ~Triangles();
+  explicit CausalMasks(const Graph& graph);
+  ~CausalMasks();
 
-  /// The triangle of a mask `value` that is added to the scores: 0 where a key is visible and
-  /// -infinity elsewhere, or a number so low that it makes no difference. Nothing if the value is
-  /// no such mask.
-  std::optional<Triangle> added(int value, int block, Arena& arena);
-  /// The triangle of a boolean mask `value`, which is true where a key is visible if `visible`, or
-  /// where it is hidden if not. Nothing if the value is no such mask.
-  std::optional<Triangle> of(int value, bool visible, int block, Arena& arena);
+  /// Returns the causal mask that `value` holds, to be added to the scores: 0 where a key is
+  /// visible and -infinity elsewhere, or a number so low that it makes no difference. Returns
+  /// nothing if the value is no such mask.
+  std::optional<CausalMask> added(int value, int block, Arena& arena);
+  /// Returns the causal mask that the boolean `value` holds: true where a key is visible if
+  /// `visible`, or where it is hidden if not. Returns nothing if the value is no such mask.
+  std::optional<CausalMask> of(int value, bool visible, int block, Arena& arena);
 
  private:
   class Evaluator;
