@@ -351,6 +351,8 @@ def test_damaged_tokenizers_and_options(folder: Path) -> None:
     for option, value, cause in (
         ("--top-p", "1.5", "top_p is 1.5"),
         ("--bias", "x:1", "--bias is 'x:1'"),
+        ("--bias", "60000:1", f"token 60000, which is not in the vocabulary of {VOCABULARY}"),
+        ("--stop-token", "60000", f"60000, which is not in the vocabulary of {VOCABULARY}"),
         ("--temperature", "nan", "temperature"),
     ):
         done = run(

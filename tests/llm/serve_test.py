@@ -127,6 +127,46 @@ def test_conversations_are_kept_apart(client: Any) -> None:
     assert ask("Once more unto the breach").choices[0].text == second.choices[0].text
 
 
+class Alphabet(torch.nn.Module):
+    """The next token is the one after the last, and the first one after the 27th."""
+
+    def forward(self, ids: torch.Tensor) -> torch.Tensor:
+        return torch.nn.functional.one_hot((ids[:, -1:] + 1) % 27, 28).float()
+
+
+def test_chats_end_at_the_special_token_of_the_template(tmp_path: Path) -> None:
+    letters = {chr(ord("a") + i): i for i in range(26)}
+    special = [
+        {"id": i, "content": text, "special": True, "normalized": False, "lstrip": False,
+         "rstrip": False, "single_word": False}
+        for i, text in ((26, "<|im_end|>"), (27, "<|endoftext|>"))
+    ]  # fmt: skip
+    model = {"type": "BPE", "vocab": letters | {t["content"]: t["id"] for t in special}}
+    tokenizer = {"version": "1.0", "added_tokens": special, "model": model | {"merges": []}}
+    (tmp_path / "tokenizer.json").write_text(json.dumps(tokenizer))
+    ids = torch.zeros(1, 9, dtype=torch.int64)
+    exported = export(Alphabet(), (ids,), dynamic_shapes=({1: Dim("tokens", max=64)},))
+    # The program knows of the other token only.
+    program = to_edge(exported, constant_methods={"get_eos_ids": [27]}).to_executorch()
+    (tmp_path / "model.pte").write_bytes(program.buffer)
+    template = "{% for m in messages %}{{ m.content }}<|im_end|>{% endfor %}"
+    command = [COMMAND, "serve", "model.pte", "--tokenizer", "tokenizer.json", "--port", "0"]
+    with subprocess.Popen(
+        [*command, "--template", template], cwd=tmp_path, stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        found = re.search(r"at (http://127\.0\.0\.1:\d+) ", process.stdout.readline())
+        assert found
+        client = openai.OpenAI(base_url=f"{found[1]}/v1", api_key="none", timeout=60)
+        answer = client.chat.completions.create(
+            model="model", messages=[{"role": "user", "content": "x"}], max_tokens=40, temperature=0
+        )
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(timeout=30) == 0
+    assert answer.choices[0].message.content.split() == list(letters)
+    assert answer.choices[0].finish_reason == "stop"
+
+
 def test_programs_that_cannot_be_served_are_errors(tmp_path: Path) -> None:
     missing = subprocess.run(
         [COMMAND, "serve", tmp_path / "none.pte"], capture_output=True, text=True, timeout=60

@@ -43,6 +43,8 @@ def test_openai_client_completes(server: Server) -> None:
     client = server.client()
     answer = client.completions.create(model="scripted", prompt="abc", echo=True, max_tokens=2)
     assert (answer.choices[0].text, answer.choices[0].finish_reason) == ("abcAB", "length")
+    answer = client.completions.create(model="scripted", prompt=[97, 98], echo=True)
+    assert answer.choices[0].text == "abAB"
     tokens = client.completions.create(model="scripted", prompt=[97, 98], logprobs=1)
     assert tokens.choices[0].text == "AB"
     assert tokens.choices[0].logprobs.tokens == ["A", "B"]
@@ -173,6 +175,16 @@ def test_errors_are_those_of_the_protocol(server: Server) -> None:
     assert server.post(b"{}", "/v1/nothing")[0] == 404
     assert server.post(b"{}", "/health")[0] == 405
     assert server.chat("still here").choices[0].message.content == "STILL HERE"
+
+
+def test_prompts_outside_of_the_vocabulary_are_errors_of_the_client(server: Server) -> None:
+    for path, body in {
+        "/v1/completions": {"prompt": "FOREIGN"},
+        "/v1/chat/completions": {"messages": [{"role": "user", "content": "FOREIGN"}]},
+    }.items():
+        status, answer = server.post(json.dumps(body).encode(), path)
+        assert status == 400, answer
+        assert "token 257, which is not in the model's vocabulary of 257" in str(answer)
 
 
 def test_curl_gets_what_it_asks_for(server: Server) -> None:

@@ -95,6 +95,18 @@ GenerationOptions generation_of(const TextOptions& options) {
   return generation;
 }
 
+/// Checks options that name tokens: those outside of the vocabulary would never be met.
+void check_tokens(const GenerationOptions& generation, const llm::TextEngine& engine) {
+  const int64_t size = engine.vocabulary_size();
+  const std::string complaint = check_sampling(generation.sampling, size);
+  if (!complaint.empty()) fail("--bias: " + complaint);
+  for (const uint64_t token : generation.stop_tokens) {
+    if (token < static_cast<uint64_t>(size)) continue;
+    fail("--stop-token is " + std::to_string(token) + ", which is not in the vocabulary of " +
+         std::to_string(size) + " tokens");
+  }
+}
+
 /// What --regex or --json-schema asks for; null: nothing.
 std::shared_ptr<llm::Constraint> constraint_of(const TextOptions& options,
                                                const llm::TextEngine& engine) {
@@ -130,6 +142,7 @@ TextRun::TextRun(const TextOptions& options)
          " as a language model: " + runtime::to_string(loaded.error()));
   }
   engine_ = std::move(*loaded);
+  check_tokens(generation_, *engine_);
   if (engine_->tokenizer() == nullptr) {
     fail(options.model_path + " has no tokenizer inside; give its file with --tokenizer");
   }

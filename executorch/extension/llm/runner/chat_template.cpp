@@ -64,7 +64,7 @@ constexpr NamedTemplate kNamed[] = {
      "{%- endif %}{%- endfor %}{%- if add_generation_prompt %}{{ 'Assistant:' }}{%- endif %}"},
 };
 
-/// Behind an answer: a mark such as <|im_end|> or [INST], else all of it.
+/// The stop string in what follows an answer: a mark such as <|im_end|> or [INST], else all of it.
 std::string stop_string_in(const std::string& behind) {
   const std::string_view stripped = jinja::strip(behind);
   if (stripped.empty()) return "";

@@ -24,11 +24,11 @@ std::vector<std::string> constraint_tokens(const ::tokenizers::Tokenizer& tokeni
 }
 
 runtime::Result<std::shared_ptr<LogitProcessor>> Grammars::processor(
-    const GenerationConfig& config, const ::tokenizers::Tokenizer& tokenizer,
+    const GenerationConfig& config, const ::tokenizers::Tokenizer& tokenizer, int64_t n_logits,
     const std::unordered_set<uint64_t>& end_tokens) {
   if (config.grammar.empty()) return std::shared_ptr<LogitProcessor>();
   if (vocabulary_ == nullptr) {
-    const size_t n = static_cast<size_t>(std::max(0, tokenizer.vocab_size()));
+    const auto n = static_cast<size_t>(std::max<int64_t>({0, n_logits, tokenizer.vocab_size()}));
     vocabulary_ = std::make_shared<const Vocabulary>(constraint_tokens(tokenizer, n, end_tokens));
   }
   if (constraint_ == nullptr || type_ != config.grammar_type || text_ != config.grammar) {

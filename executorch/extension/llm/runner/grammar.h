@@ -30,9 +30,11 @@ std::vector<std::string> constraint_tokens(const ::tokenizers::Tokenizer& tokeni
 class Grammars {
  public:
   /// What keeps a text to `config.grammar`, of type "regex" or "json_schema"; null if there is
-  /// none. InvalidArgument, and its place in the log, for one that cannot be used.
+  /// none. `n_logits` tokens, and all of the tokenizer's, are known to it: programs may have end
+  /// tokens that their tokenizers lack. InvalidArgument, and its place in the log, for a constraint
+  /// that cannot be used.
   runtime::Result<std::shared_ptr<LogitProcessor>> processor(
-      const GenerationConfig& config, const ::tokenizers::Tokenizer& tokenizer,
+      const GenerationConfig& config, const ::tokenizers::Tokenizer& tokenizer, int64_t n_logits,
       const std::unordered_set<uint64_t>& end_tokens);
 
  private:

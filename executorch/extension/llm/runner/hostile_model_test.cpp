@@ -133,6 +133,19 @@ TEST_F(HostileModel, LogitsWithoutVocabularyAreAnError) {
   EXPECT_EQ(generate(File(moved)), Error::InvalidProgram);
 }
 
+TEST_F(HostileModel, TokensThatCannotBeReadAreNotKept) {
+  const File file(moved);
+  EngineOptions options;
+  options.model_path = file.path;
+  const auto engine = TextEngine::load(options);
+  ASSERT_TRUE(engine.ok());
+  const auto session = (*engine)->create_session();
+  ASSERT_TRUE(session.ok());
+  EXPECT_EQ((*session)->prefill_tokens({1, 2}), Error::InvalidProgram);
+  EXPECT_EQ((*session)->position(), 0);
+  EXPECT_EQ((*session)->decode_one({}).error(), Error::InvalidState);
+}
+
 // A draft is as long as the program's calls may be, whatever is asked for.
 TEST_F(HostileModel, DraftsFitTheCallsOfTheProgram) {
   for (const int64_t max_seq_len : {1, 2, 3, 4, 1000}) {
@@ -144,14 +157,18 @@ TEST_F(HostileModel, DraftsFitTheCallsOfTheProgram) {
   }
 }
 
-/// Sets every logit.
+/// Sets every logit, so that one token is the likeliest.
 class Sets final : public LogitProcessor {
  public:
+  explicit Sets(ssize_t token = 3) : token_(token) {}
   Error process(aten::Tensor logits) override {
-    for (ssize_t i = 0; i < logits.numel(); ++i) logits.mutable_data_ptr<float>()[i] = i == 3;
+    for (ssize_t i = 0; i < logits.numel(); ++i) logits.mutable_data_ptr<float>()[i] = i == token_;
     return Error::Ok;
   }
   Error accept(uint64_t) override { return Error::Ok; }
+
+ private:
+  ssize_t token_;
 };
 
 TEST_F(HostileModel, WhatWasKeptIsComputedAgainAfterNaN) {
@@ -174,6 +191,23 @@ TEST_F(HostileModel, WhatWasKeptIsComputedAgainAfterNaN) {
   EXPECT_EQ(reused({1, 2, 4}), 2);
   EXPECT_EQ(reused({1, 2, kVocabulary - 1}), -1);
   EXPECT_EQ(reused({1, 2, 3}), 0);
+}
+
+TEST_F(HostileModel, BiasOfATokenOutsideOfTheVocabularyIsAnError) {
+  const File file(constant);
+  EngineOptions options;
+  options.model_path = file.path;
+  const auto engine = TextEngine::load(options);
+  ASSERT_TRUE(engine.ok());
+  const auto session = (*engine)->create_text_session();
+  ASSERT_TRUE(session.ok());
+  ASSERT_EQ((*session)->set_text({1}), Error::Ok);
+  GenerationOptions wanted;
+  wanted.max_new_tokens = 1;
+  wanted.sampling.token_bias = {{kVocabulary - 1, 1.0f}};
+  EXPECT_TRUE((*session)->generate(wanted).ok());
+  wanted.sampling.token_bias = {{kVocabulary, 1.0f}};
+  EXPECT_EQ((*session)->generate(wanted).error(), Error::InvalidArgument);
 }
 
 // They are mapped for reading only.
@@ -263,6 +297,52 @@ TEST_F(HostileModel, TokensThatTheTokenizerLacksAreNotChosen) {
     EXPECT_EQ(free->finish_reason, ends ? FinishReason::EndOfText : FinishReason::Length);
     for (const uint64_t token : free->tokens) EXPECT_TRUE(token < 5 && token != 2) << token;
   }
+}
+
+// One of them lies behind the vocabularies of tokenizer and program.
+TEST_F(HostileModel, EndTokensWithoutTextMayBeIgnored) {
+  const File file(
+      ones({1, 1, kVocabulary}),
+      [](PlanBuilder& plan) {
+        return integers(plan, {6, 99});
+      },
+      kCaches);
+  auto runner = create_text_llm_runner(file.path, std::make_unique<FewLetters>());
+  ASSERT_NE(runner, nullptr);
+  GenerationConfig config;
+  config.echo = false;
+  config.max_new_tokens = 20;
+  config.temperature = 0;
+  std::string text;
+  const auto show = [&](const std::string& piece) { text += piece; };
+  for (const bool ignores : {false, true}) {
+    config.ignore_eos = ignores;
+    runner->reset();
+    runner->text_token_generator().clear_logit_processors();
+    runner->text_token_generator().add_logit_processor(std::make_shared<Sets>(6));
+    ASSERT_EQ(runner->generate("ab", config, show), Error::Ok);
+    EXPECT_EQ(runner->text_token_generator().chosen_tokens(),
+              std::vector<uint64_t>(ignores ? 20 : 1, 6));
+    EXPECT_EQ(text, "");
+  }
+  runner->text_token_generator().clear_logit_processors();
+  ASSERT_EQ(runner->generate("b", config, show), Error::Ok);
+  EXPECT_EQ(text, std::string(20, 'a'));
+}
+
+TEST_F(HostileModel, EndTokensWithoutTextEndConstraints) {
+  const File file(
+      ones({1, 1, kVocabulary}), [](PlanBuilder& plan) { return integers(plan, {6}); }, kCaches);
+  auto runner = create_text_llm_runner(file.path, std::make_unique<FewLetters>());
+  ASSERT_NE(runner, nullptr);
+  runner->text_token_generator().add_logit_processor(std::make_shared<Sets>(6));
+  GenerationConfig config;
+  config.max_new_tokens = 20;
+  config.temperature = 0;
+  config.grammar_type = "regex";
+  config.grammar = "a*";
+  ASSERT_EQ(runner->generate("ab", config), Error::Ok);
+  EXPECT_EQ(runner->text_token_generator().chosen_tokens(), std::vector<uint64_t>{6});
 }
 
 TEST_F(HostileModel, RunnersDoNotChooseThemEither) {

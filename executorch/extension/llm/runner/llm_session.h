@@ -46,7 +46,7 @@ class LLMSession {
  public:
   virtual ~LLMSession() = default;
   /// Appends tokens to the text. The first decode_one() after that uses `initial_sampling`, if it
-  /// is given.
+  /// is given. After an error the text is as before.
   virtual runtime::Error prefill_tokens(const std::vector<uint64_t>& tokens,
                                         const SamplingConfig* initial_sampling = nullptr) = 0;
   /// Chooses the next token and appends it. InvalidState if the text is empty.

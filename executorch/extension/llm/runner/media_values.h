@@ -34,7 +34,7 @@ class MediaValues {
 
   bool is_uint8() const { return std::holds_alternative<std::vector<uint8_t>>(values_); }
   bool is_float() const { return std::holds_alternative<std::vector<float>>(values_); }
-  // Of the type that it is not: throws std::bad_variant_access.
+  // These throw std::bad_variant_access where it is of another type.
   const std::vector<uint8_t>& get_uint8_data() const& {
     return std::get<std::vector<uint8_t>>(values_);
   }

@@ -15,7 +15,7 @@ namespace {
 using runtime::EValue;
 using runtime::Result;
 
-// Of a tensor: what a program says of itself is no more.
+// The most integers that are read from a tensor: metadata needs no more.
 constexpr ssize_t kMostIntegers = 1 << 16;
 
 void append_integers(const EValue& value, std::vector<int64_t>& out) {
@@ -105,12 +105,15 @@ std::unordered_set<uint64_t> read_eos_ids(Module& module,
   return ids;
 }
 
+bool has_text(const ::tokenizers::Tokenizer& tokenizer, uint64_t token) {
+  return tokenizer.id_to_piece(token).ok() || tokenizer.decode_bytes({token}).ok();
+}
+
 std::vector<uint64_t> unknown_tokens(const ::tokenizers::Tokenizer* tokenizer,
                                      int64_t vocabulary_size) {
   std::vector<uint64_t> tokens;
   for (uint64_t i = 0; tokenizer != nullptr && i < static_cast<uint64_t>(vocabulary_size); ++i) {
-    const bool known = tokenizer->id_to_piece(i).ok() || tokenizer->decode_bytes({i}).ok();
-    if (!known) tokens.push_back(i);
+    if (!has_text(*tokenizer, i)) tokens.push_back(i);
   }
   return tokens;
 }

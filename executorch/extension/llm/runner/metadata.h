@@ -33,6 +33,9 @@ std::unordered_map<std::string, int64_t> read_metadata(Module& module, const Pro
 /// Tokens that end a text: the program's (get_eos_ids, get_eos_id), else the tokenizer's.
 std::unordered_set<uint64_t> read_eos_ids(Module& module, const ::tokenizers::Tokenizer* tokenizer);
 
+/// Whether `tokenizer` has a text for `token`.
+bool has_text(const ::tokenizers::Tokenizer& tokenizer, uint64_t token);
+
 /// Tokens of a vocabulary of `vocabulary_size` that `tokenizer` has no text for: logits of programs
 /// often are more than there are tokens. None if it is null.
 std::vector<uint64_t> unknown_tokens(const ::tokenizers::Tokenizer* tokenizer,

@@ -49,7 +49,7 @@ class MultimodalInput {
   bool is_audio() const noexcept { return std::holds_alternative<Audio>(data_); }
   bool is_raw_audio() const noexcept { return std::holds_alternative<RawAudio>(data_); }
 
-  // Of the type that it is not: throws std::bad_variant_access.
+  // These throw std::bad_variant_access where it is of another type.
   const std::string& get_text() const& { return std::get<std::string>(data_); }
   std::string& get_text() & { return std::get<std::string>(data_); }
   std::string&& get_text() && { return std::get<std::string>(std::move(data_)); }

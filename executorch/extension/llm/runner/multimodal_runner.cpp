@@ -138,18 +138,25 @@ Error MultimodalRunner::continue_text(
   ET_CHECK_OR_RETURN_ERROR(has_first || unread_.has_value(), InvalidState,
                            "generate: the callback reset the text");
   const int64_t before = position_;
-  const auto n_generated = text_token_generator_->generate(
-      {has_first ? **first : *unread_}, *first, has_first ? position_ - 1 : position_, n_new,
-      config.temperature, token_callback);
-  const auto& chosen = text_token_generator_->chosen_tokens();
-  if (!chosen.empty() && position_ == before) {  // else the callback began another text
+  const auto keep_chosen = [&] {
+    const auto& chosen = text_token_generator_->chosen_tokens();
+    if (chosen.empty() || position_ != before) return;  // or the callback began another text
     position_ += static_cast<int64_t>(chosen.size()) - (has_first ? 1 : 0);
     unread_ = chosen.back();
     likeliest_.reset();
+  };
+  try {
+    const auto n_generated = text_token_generator_->generate(
+        {has_first ? **first : *unread_}, *first, has_first ? position_ - 1 : position_, n_new,
+        config.temperature, token_callback);
+    keep_chosen();
+    if (!n_generated.ok()) return n_generated.error();
+    stats_->num_generated_tokens = *n_generated;
+    return Error::Ok;
+  } catch (...) {  // what the callback threw
+    keep_chosen();
+    throw;
   }
-  if (!n_generated.ok()) return n_generated.error();
-  stats_->num_generated_tokens = *n_generated;
-  return Error::Ok;
 }
 
 Error MultimodalRunner::generate(const std::string& prompt, const GenerationConfig& config,
@@ -170,10 +177,14 @@ Error MultimodalRunner::generate(const std::vector<MultimodalInput>& inputs,
     ET_LOG(Error, "generate: there are no inputs, and nothing was read before");
     return Error::InvalidState;
   }
-  should_stop_ = false;
+  error = check_temperature(config.temperature);
+  if (error != Error::Ok) return error;
+  text_token_generator_->forget_stop();
   stats_->reset();
   stats_->inference_start_ms = time_in_ms();
-  const auto grammar = grammars_.processor(config, *tokenizer_, text_token_generator_->eos_ids());
+  const auto grammar =
+      grammars_.processor(config, *tokenizer_, text_decoder_runner_->form().vocabulary_size,
+                          text_token_generator_->eos_ids());
   if (!grammar.ok()) return grammar.error();
   if (config.warming) token_callback = {};
   if (!inputs.empty()) {
@@ -184,10 +195,8 @@ Error MultimodalRunner::generate(const std::vector<MultimodalInput>& inputs,
   }
   stats_->token_encode_end_ms = stats_->prompt_eval_end_ms = time_in_ms();
   stats_->num_prompt_tokens = position_;
-  if (*grammar != nullptr) text_token_generator_->add_logit_processor(*grammar);
-  // The generator forgets what came before it began.
-  if (!should_stop_) error = continue_text(config, token_callback);
-  if (*grammar != nullptr) text_token_generator_->remove_last_logit_processor();
+  const ScopedLogitProcessor constraint(*text_token_generator_, *grammar);
+  if (!text_token_generator_->is_stopped()) error = continue_text(config, token_callback);
   if (error != Error::Ok) return error;
   stats_->inference_end_ms = time_in_ms();
   if (stats_->first_token_ms == 0) stats_->first_token_ms = stats_->inference_end_ms;
@@ -196,7 +205,6 @@ Error MultimodalRunner::generate(const std::vector<MultimodalInput>& inputs,
 }
 
 void MultimodalRunner::stop() {
-  should_stop_ = true;
   text_token_generator_->stop();
 }
 

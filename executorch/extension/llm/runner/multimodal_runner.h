@@ -12,7 +12,6 @@
 #include <executorch/extension/llm/tokenizers/tokenizer.h>
 #include <executorch/extension/module/module.h>
 
-#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -65,7 +64,7 @@ class MultimodalRunner : public IRunner {
   void stop() override;
   void reset() override;
 
-  /// Of what generate() chooses tokens with.
+  /// The generator that chooses the tokens of generate(); processors are added to it.
   TextTokenGenerator& text_token_generator() { return *text_token_generator_; }
 
  private:
@@ -87,12 +86,11 @@ class MultimodalRunner : public IRunner {
   std::unique_ptr<TextTokenGenerator> text_token_generator_;
 
   Grammars grammars_;
-  std::atomic<bool> should_stop_{false};
-  /// What the program has read.
+  /// How many tokens the program has read.
   int64_t position_ = 0;
-  /// Behind that: a token which is part of the text, and which the program has not read yet ...
+  /// The token behind these that is part of the text, and that the program has not read yet.
   std::optional<uint64_t> unread_;
-  /// ... or the likeliest next token, where it has read everything.
+  /// The likeliest next token, where the program has read the whole text.
   std::optional<uint64_t> likeliest_;
 };
 

@@ -8,8 +8,10 @@
 #include <executorch/runtime/platform/runtime.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstdlib>
 #include <cstring>
+#include <stdexcept>
 
 using namespace executorch::extension::llm;
 using executorch::aten::ScalarType;
@@ -22,17 +24,17 @@ namespace {
 using Inputs = std::vector<MultimodalInput>;
 using Tokens = std::vector<uint64_t>;
 
-/// Letters are tokens from 0 on; 49 begins and ends a text.
+/// Letters are tokens from 0 on; 49 begins and ends a text, unless there are fewer tokens.
 class Letters final : public tokenizers::Tokenizer {
  public:
-  Letters() {
+  explicit Letters(int32_t n_tokens = 50) {
     initialized_ = true;
-    vocab_size_ = 50;
-    bos_tok_ = eos_tok_ = 49;
+    vocab_size_ = n_tokens;
+    bos_tok_ = eos_tok_ = n_tokens == 50 ? 49 : 0;
   }
   tokenizers::Error load(const std::string&) override { return tokenizers::Error::Ok; }
   tokenizers::Result<std::string> id_to_piece(uint64_t token) const override {
-    if (token >= 50) return tokenizers::Error::OutOfRange;
+    if (token >= static_cast<uint64_t>(vocab_size_)) return tokenizers::Error::OutOfRange;
     return std::string(1, static_cast<char>('A' + token));
   }
   tokenizers::Result<uint64_t> piece_to_id(const std::string&) const override {
@@ -279,6 +281,38 @@ TEST_F(Program, EveryChoiceIsTheProcessors) {
   EXPECT_EQ(text, "HIHI");
 }
 
+// The program names token 49 as the end, and this tokenizer has no text for it.
+TEST_F(Program, EndTokensWithoutTextMayBeIgnored) {
+  runner = create_multimodal_runner(path_, std::make_unique<Letters>(49));
+  ASSERT_NE(runner, nullptr);
+  runner->text_token_generator().add_logit_processor(std::make_shared<Only>(49));
+  std::string text;
+  const auto show = [&](const std::string& piece) { text += piece; };
+  EXPECT_EQ(runner->generate({image}, greedy(3), show), Error::Ok);
+  EXPECT_EQ(runner->text_token_generator().chosen_tokens(), (Tokens{49, 49, 49}));
+  EXPECT_EQ(text, "");
+  runner->text_token_generator().clear_logit_processors();
+  runner->text_token_generator().add_logit_processor(std::make_shared<Only>(7));
+  EXPECT_EQ(runner->generate(Inputs(), greedy(2), show), Error::Ok);
+  EXPECT_EQ(text, "HH");
+}
+
+TEST_F(Program, CallbacksThatThrowLeaveWhatWasChosen) {
+  const Inputs prompt = {image, make_text_input("AB")};
+  const Tokens expected = generated(prompt, 5);
+  runner->reset();
+  GenerationConfig config = greedy(5);
+  config.grammar_type = "regex";
+  config.grammar = ".*";
+  EXPECT_THROW((void)runner->generate(prompt, config,
+                                      [](const std::string&) { throw std::runtime_error("no"); }),
+               std::runtime_error);
+  EXPECT_EQ(runner->text_token_generator().num_logit_processors(), 0u);
+  EXPECT_EQ(runner->text_token_generator().chosen_tokens(),
+            Tokens(expected.begin(), expected.begin() + 1));
+  EXPECT_EQ(generated({}, 4), Tokens(expected.begin() + 1, expected.end()));
+}
+
 TEST_F(Program, TellsWhatItDid) {
   GenerationConfig config = greedy(5);
   config.echo = true;
@@ -316,6 +350,35 @@ TEST_F(Program, StopsBeforeTheFirstToken) {
             Error::Ok);
   EXPECT_EQ(text, "AB");
   EXPECT_EQ(generated({}, 3), expected);
+}
+
+/// Stops a runner while its first token is chosen.
+class Stops final : public LogitProcessor {
+ public:
+  explicit Stops(MultimodalRunner& runner) : runner_(runner) {}
+  Error process(Tensor) override {
+    runner_.stop();
+    return Error::Ok;
+  }
+
+ private:
+  MultimodalRunner& runner_;
+};
+
+TEST_F(Program, StopsWhileTheFirstTokenIsChosen) {
+  runner->text_token_generator().add_logit_processor(std::make_shared<Stops>(*runner));
+  EXPECT_EQ(generated({image}, 9), Tokens());
+  runner->text_token_generator().clear_logit_processors();
+  EXPECT_EQ(generated({}, 9).size(), 9u);
+}
+
+TEST_F(Program, TemperaturesThatAreNoneAreErrors) {
+  for (const float temperature : {-1.0f, NAN}) {
+    GenerationConfig config = greedy(1);
+    config.temperature = temperature;
+    EXPECT_EQ(runner->generate({image}, config), Error::InvalidArgument);
+  }
+  EXPECT_EQ(runner->generate(Inputs(), greedy(1)), Error::InvalidState);
 }
 
 TEST_F(Program, CallbacksMayResetIt) {

@@ -26,7 +26,7 @@ bool is_float(ScalarType type) {
 
 /// Logs what is wrong with a method.
 Error refuse(const std::string& method, const std::string& found, const std::string& expected) {
-  ET_LOG(Error, "method '%s' is none of a language model: %s; expected %s", method.c_str(),
+  ET_LOG(Error, "method '%s' is not that of a language model: %s; expected %s", method.c_str(),
          found.c_str(), expected.c_str());
   return Error::InvalidArgument;
 }

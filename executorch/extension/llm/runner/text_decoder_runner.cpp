@@ -48,7 +48,16 @@ Result<TensorPtr> TextDecoderRunner::as_input(const TensorPtr& tensor, ScalarTyp
     return copied<int64_t, int64_t>(*tensor, std::move(sizes));
   }
   if (found == type) return copied<int32_t, int32_t>(*tensor, std::move(sizes));
-  if (type == ScalarType::Int) return copied<int64_t, int32_t>(*tensor, std::move(sizes));
+  if (type == ScalarType::Int) {
+    const int64_t* const values = tensor->const_data_ptr<int64_t>();
+    for (aten::SizesType i = 0; i < n; ++i) {
+      if (values[i] >= 0 && values[i] <= std::numeric_limits<int32_t>::max()) continue;
+      ET_LOG(Error, "token or position %lld does not fit into int32, which the program takes",
+             static_cast<long long>(values[i]));
+      return Error::InvalidArgument;
+    }
+    return copied<int64_t, int32_t>(*tensor, std::move(sizes));
+  }
   return copied<int32_t, int64_t>(*tensor, std::move(sizes));
 }
 

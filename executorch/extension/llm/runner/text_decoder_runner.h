@@ -60,7 +60,7 @@ class TextDecoderRunner {
   runtime::Result<aten::Tensor> run(const TensorPtr& tokens, int64_t n, int64_t start_pos);
 
   /// `tensor`, int64 or int32, with another element type and number of dims (1 or 2), if it has not
-  /// those already.
+  /// those already. InvalidArgument, with a message in the log, for numbers that do not fit.
   static runtime::Result<TensorPtr> as_input(const TensorPtr& tensor, aten::ScalarType type,
                                              size_t dims);
 

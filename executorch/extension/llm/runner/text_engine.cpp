@@ -193,8 +193,8 @@ Result<std::vector<uint64_t>> TextEngine::encode(const std::string& text, int8_t
   }
   auto tokens = state_->tokenizer->encode(text, n_bos, 0);
   if (!tokens.ok()) {
-    ET_LOG(Error, "the tokenizer cannot encode the text: error %u",
-           static_cast<unsigned>(tokens.error()));
+    ET_LOG(Error, "the tokenizer cannot encode the text: %s",
+           ::tokenizers::to_string(tokens.error()));
     return Error::InvalidArgument;
   }
   return std::move(*tokens);

@@ -53,7 +53,8 @@ TextGeneration::TextGeneration(TextSession::State& session, GenerationOptions op
       stream_(session.tokenizer, session.text, options_.stop_strings) {}
 
 Error TextGeneration::begin() {
-  const std::string complaint = check_sampling(options_.sampling);
+  const std::string complaint =
+      check_sampling(options_.sampling, session_.decoder.form().vocabulary_size);
   if (!complaint.empty()) {
     ET_LOG(Error, "generate: %s", complaint.c_str());
     return Error::InvalidArgument;
@@ -67,7 +68,7 @@ Error TextGeneration::begin() {
 }
 
 Error TextGeneration::set_sampling(SamplingOptions options) {
-  const std::string complaint = check_sampling(options);
+  const std::string complaint = check_sampling(options, session_.decoder.form().vocabulary_size);
   if (!complaint.empty()) {
     ET_LOG(Error, "decode_one: %s", complaint.c_str());
     return Error::InvalidArgument;
@@ -194,13 +195,19 @@ Result<uint64_t> TextGeneration::choose() {
   return token;
 }
 
+/// Adds what was held back to the last step. A stop string in it is why the text ends.
+void TextGeneration::finish_text(Step& step) {
+  step.text += stream_.finish();
+  if (stream_.is_stopped()) step.end = FinishReason::StopString;
+}
+
 /// What the chosen token does.
 Result<TextGeneration::Step> TextGeneration::take(uint64_t token) {
   Step step;
   step.token = token;
   step.end = end_at(token);
   if (step.end.has_value()) {
-    step.text = stream_.finish();
+    finish_text(step);
     return step;
   }
   session_.text.push_back(token);
@@ -214,7 +221,7 @@ Result<TextGeneration::Step> TextGeneration::take(uint64_t token) {
     step.end = FinishReason::StopString;
   } else if (std::any_of(options_.processors.begin(), options_.processors.end(), is_complete)) {
     step.end = FinishReason::Complete;
-    step.text += stream_.finish();
+    finish_text(step);
   }
   return step;
 }
@@ -231,7 +238,7 @@ Result<TextGeneration::Step> TextGeneration::next() {
     }
   }
   if (step.end.has_value()) {
-    step.text = stream_.finish();
+    finish_text(step);
     return step;
   }
   const Result<uint64_t> token = choose();

@@ -21,8 +21,8 @@ class TextGeneration {
     uint64_t token = 0;
     /// What may be shown of the text now.
     std::string text;
-    /// Set if the text ends here. EndOfText and StopToken: `token` is not part of it; StopString,
-    /// Complete: it is; others: there is no token.
+    /// Set if the text ends here. EndOfText and StopToken: `token` is not part of it; Complete: it
+    /// is; StopString: it may be; others: there is no token.
     std::optional<FinishReason> end;
   };
 
@@ -44,6 +44,7 @@ class TextGeneration {
   std::optional<FinishReason> end_at(uint64_t token) const;
   runtime::Result<uint64_t> choose();
   runtime::Result<Step> take(uint64_t token);
+  void finish_text(Step& step);
   std::vector<uint64_t> guess() const;
   bool deliver(const std::string& text, GenerationResult& result) const;
 
@@ -60,7 +61,7 @@ class TextGeneration {
   int64_t row_ = 0;
   std::vector<uint64_t> guessed_;
   size_t n_right_ = 0;
-  /// Of the next token, if it is true.
+  /// Whether logits_ holds those of the next token.
   bool has_logits_ = false;
   std::vector<float> logits_;
 };

@@ -81,6 +81,12 @@ Error TextLLMRunner::append(const std::vector<uint64_t>& tokens) {
   return Error::Ok;
 }
 
+void TextLLMRunner::take_back(size_t before, size_t n_tokens) {
+  if (text_.size() != before + n_tokens) return;
+  text_.resize(before);
+  n_seen_ = std::min(n_seen_, before);
+}
+
 Result<uint64_t> TextLLMRunner::read(size_t end, float temperature) {
   const bool has_caches = metadata(kUseKVCache, 1) != 0;
   const size_t begin = has_caches ? std::min(n_seen_, end - 1) : 0;
@@ -99,18 +105,44 @@ Result<int64_t> TextLLMRunner::continue_text(
   const int64_t context = metadata(kMaxContextLen, metadata(kMaxSeqLen, 128));
   const int32_t n_new = config.resolve_max_new_tokens(context, static_cast<int64_t>(text_.size()));
   text_token_generator_->set_ignore_eos(config.ignore_eos);
-  Result<int64_t> n_generated = text_token_generator_->generate(
-      text_, first, static_cast<int64_t>(last), n_new, temperature, token_callback);
-  if (text_.size() != size) {  // by the callback; then nobody knows what the caches have
-    n_seen_ = 0;
+  const auto keep_chosen = [&](bool has_failed) {
+    if (text_.size() != size) {  // by the callback; then nobody knows what the caches have
+      n_seen_ = 0;
+      return;
+    }
+    const auto& chosen = text_token_generator_->chosen_tokens();
+    text_.insert(text_.end(), chosen.begin(), chosen.end());
+    // The last one was not read.
+    n_seen_ = std::min(text_.size() - 1, last + chosen.size());
+    if (has_failed) n_seen_ = std::min(n_seen_, last);
+  };
+  try {
+    Result<int64_t> n_generated = text_token_generator_->generate(
+        text_, first, static_cast<int64_t>(last), n_new, temperature, token_callback);
+    keep_chosen(!n_generated.ok());
     return n_generated;
+  } catch (...) {  // what the callback threw
+    keep_chosen(true);
+    throw;
   }
-  const auto& chosen = text_token_generator_->chosen_tokens();
-  text_.insert(text_.end(), chosen.begin(), chosen.end());
-  // The last one was not read.
-  n_seen_ = std::min(text_.size() - 1, last + chosen.size());
-  if (!n_generated.ok()) n_seen_ = std::min(n_seen_, last);
-  return n_generated;
+}
+
+Result<int64_t> TextLLMRunner::answer(
+    const std::shared_ptr<LogitProcessor>& constraint, float temperature,
+    const GenerationConfig& config, const std::function<void(const std::string&)>& token_callback) {
+  const size_t last = text_.size() - 1;
+  std::optional<uint64_t> first;
+  if (metadata(kUseKVCache, 1) != 0 && n_seen_ < last) {
+    // Logit processors see every choice: with them the generator reads the last token.
+    const bool chooses =
+        constraint == nullptr && text_token_generator_->num_logit_processors() == 0;
+    const auto next = read(chooses ? last + 1 : last, temperature);
+    if (!next.ok()) return next.error();
+    if (chooses) first = *next;
+  }
+  const ScopedLogitProcessor scoped(*text_token_generator_, constraint);
+  if (text_token_generator_->is_stopped()) return int64_t{0};
+  return continue_text(first, temperature, config, token_callback);
 }
 
 Error TextLLMRunner::generate(const std::string& prompt, const GenerationConfig& config,
@@ -118,10 +150,15 @@ Error TextLLMRunner::generate(const std::string& prompt, const GenerationConfig&
                               std::function<void(const Stats&)> stats_callback) {
   Error error = load();
   if (error != Error::Ok) return error;
-  should_stop_ = false;
+  const float temperature = temperature_ >= 0 ? temperature_ : config.temperature;
+  error = check_temperature(temperature);
+  if (error != Error::Ok) return error;
+  text_token_generator_->forget_stop();
   stats_->reset();
   stats_->inference_start_ms = time_in_ms();
-  const auto grammar = grammars_.processor(config, *tokenizer_, text_token_generator_->eos_ids());
+  const auto grammar =
+      grammars_.processor(config, *tokenizer_, text_decoder_runner_->form().vocabulary_size,
+                          text_token_generator_->eos_ids());
   if (!grammar.ok()) return grammar.error();
   ET_CHECK_OR_RETURN_ERROR(!prompt.empty() || !text_.empty(), InvalidState,
                            "generate: there is no prompt, and no text to continue");
@@ -129,28 +166,18 @@ Error TextLLMRunner::generate(const std::string& prompt, const GenerationConfig&
                                      : encode(prompt, config.num_bos, config.num_eos);
   if (!tokens.ok()) return tokens.error();
   stats_->token_encode_end_ms = time_in_ms();
+  const size_t before = text_.size();
   error = append(*tokens);
   if (error != Error::Ok) return error;
   if (config.echo && !config.warming && token_callback && !prompt.empty()) token_callback(prompt);
   ET_CHECK_OR_RETURN_ERROR(!text_.empty(), InvalidState, "generate: the callback reset the text");
 
-  const size_t last = text_.size() - 1;
-  const float temperature = temperature_ >= 0 ? temperature_ : config.temperature;
-  std::optional<uint64_t> first;
-  if (metadata(kUseKVCache, 1) != 0 && n_seen_ < last) {
-    // Logit processors see every choice: with them the generator reads the last token.
-    const bool chooses = *grammar == nullptr && text_token_generator_->num_logit_processors() == 0;
-    const auto next = read(chooses ? last + 1 : last, temperature);
-    if (!next.ok()) return next.error();
-    if (chooses) first = *next;
-  }
-  if (*grammar != nullptr) text_token_generator_->add_logit_processor(*grammar);
   if (config.warming) token_callback = {};
-  // The generator forgets what came before it began.
-  const Result<int64_t> n_generated =
-      should_stop_ ? Result<int64_t>(0) : continue_text(first, temperature, config, token_callback);
-  if (*grammar != nullptr) text_token_generator_->remove_last_logit_processor();
-  if (!n_generated.ok()) return n_generated.error();
+  const Result<int64_t> n_generated = answer(*grammar, temperature, config, token_callback);
+  if (!n_generated.ok()) {
+    take_back(before, tokens->size());
+    return n_generated.error();
+  }
   stats_->inference_end_ms = time_in_ms();
   if (stats_->first_token_ms == 0) stats_->first_token_ms = stats_->inference_end_ms;
   stats_->prompt_eval_end_ms = stats_->first_token_ms;
@@ -180,9 +207,12 @@ Result<uint64_t> TextLLMRunner::prefill(const std::vector<MultimodalInput>& inpu
     if (!tokens.ok()) return tokens.error();
     all.insert(all.end(), tokens->begin(), tokens->end());
   }
+  const size_t before = text_.size();
   error = append(all);
   if (error != Error::Ok) return error;
-  return read(text_.size());
+  Result<uint64_t> next = read(text_.size());
+  if (!next.ok()) take_back(before, all.size());
+  return next;
 }
 
 Result<uint64_t> TextLLMRunner::prefill(const std::string& prompt, int32_t num_bos,
@@ -217,7 +247,6 @@ void TextLLMRunner::reset() {
 }
 
 void TextLLMRunner::stop() {
-  should_stop_ = true;
   text_token_generator_->stop();
 }
 

@@ -11,7 +11,6 @@
 #include <executorch/extension/llm/tokenizers/tokenizer.h>
 #include <executorch/extension/module/module.h>
 
-#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -45,10 +44,10 @@ class TextLLMRunner : public IRunner {
   bool is_loaded() const override;
   ET_NODISCARD runtime::Error load() override;
 
-  /// InvalidArgument, and the numbers in the log, if the text is longer than the context; it is as
-  /// before then. An empty prompt continues it; InvalidState if there is none.
-  /// `config.grammar`, of `config.grammar_type` "regex" or "json_schema", is what new text must be:
-  /// grammar.h.
+  /// InvalidArgument, and the numbers in the log, if the text is longer than the context. After an
+  /// error before the first new token the text is as before. An empty prompt continues the text;
+  /// InvalidState if there is none. `config.grammar`, of `config.grammar_type` "regex" or
+  /// "json_schema", is what new text must be: grammar.h.
   ET_NODISCARD runtime::Error generate(
       const std::string& prompt, const GenerationConfig& config,
       std::function<void(const std::string&)> token_callback = {},
@@ -66,7 +65,7 @@ class TextLLMRunner : public IRunner {
   void reset() override;
   void stop() override;
 
-  /// Of what generate() chooses tokens with.
+  /// The generator that chooses the tokens of generate(); processors are added to it.
   TextTokenGenerator& text_token_generator() { return *text_token_generator_; }
 
  private:
@@ -74,8 +73,16 @@ class TextLLMRunner : public IRunner {
   runtime::Result<std::vector<uint64_t>> encode(const std::string& text, int32_t num_bos,
                                                 int32_t num_eos) const;
   runtime::Error append(const std::vector<uint64_t>& tokens);
+  /// Makes the text `before` tokens long again, if nothing follows the `n_tokens` that were
+  /// appended.
+  void take_back(size_t before, size_t n_tokens);
   /// Reads what the program has not seen, up to `end`.
   runtime::Result<uint64_t> read(size_t end, float temperature = 0.0f);
+  /// Reads what the program has not seen of the text, and continues it. Returns how many tokens
+  /// were chosen.
+  runtime::Result<int64_t> answer(const std::shared_ptr<LogitProcessor>& constraint,
+                                  float temperature, const GenerationConfig& config,
+                                  const std::function<void(const std::string&)>& token_callback);
   /// What follows the text, of which `first` was chosen already, if it was. Returns how many tokens.
   runtime::Result<int64_t> continue_text(
       std::optional<uint64_t> first, float temperature, const GenerationConfig& config,
@@ -97,7 +104,6 @@ class TextLLMRunner : public IRunner {
   std::vector<uint64_t> text_;
   /// Tokens at its beginning that are in the program's caches.
   size_t n_seen_ = 0;
-  std::atomic<bool> should_stop_{false};
 };
 
 }  // namespace llm

@@ -57,6 +57,7 @@ Error TextSession::prefill_tokens(const std::vector<uint64_t>& tokens,
                                   const SamplingConfig* initial_sampling) {
   const Error error = check_tokens(tokens, state_->decoder.form().vocabulary_size);
   if (error != Error::Ok) return error;
+  const size_t before = state_->text.size();
   try {
     state_->text.insert(state_->text.end(), tokens.begin(), tokens.end());
   } catch (const std::bad_alloc&) {
@@ -67,6 +68,17 @@ Error TextSession::prefill_tokens(const std::vector<uint64_t>& tokens,
   state_->initial_sampling.reset();
   if (initial_sampling != nullptr) state_->initial_sampling = *initial_sampling;
   if (state_->text.empty()) return Error::Ok;
+  const Error prepared = prepare_steps();
+  if (prepared != Error::Ok) {
+    state_->text.resize(before);
+    state_->steps.reset();
+    state_->initial_sampling.reset();
+  }
+  return prepared;
+}
+
+/// Computes the text, so that decode_one() has only to choose.
+Error TextSession::prepare_steps() {
   try {
     const Error begun = begin_steps();
     return begun == Error::Ok ? state_->steps->prepare() : begun;

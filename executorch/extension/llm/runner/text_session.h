@@ -84,8 +84,8 @@ struct GenerationResult {
   std::string text;
   FinishReason finish_reason = FinishReason::Length;
   int64_t n_prompt_tokens = 0;
-  /// Of the prompt, tokens that were not computed again. Programs that find by themselves what is
-  /// new are taken at their word.
+  /// How many tokens of the prompt were not computed again. For a program that finds out by itself
+  /// what is new, this is what it may have kept.
   int64_t n_reused_tokens = 0;
   /// From the call to the first token.
   double time_to_first_token_seconds = 0;
@@ -140,6 +140,7 @@ class TextSession final : public LLMSession {
   struct State;
   explicit TextSession(std::unique_ptr<State> state);
   runtime::Error begin_steps();
+  runtime::Error prepare_steps();
 
   std::unique_ptr<State> state_;
 };

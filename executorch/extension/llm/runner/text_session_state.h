@@ -26,7 +26,7 @@ struct TextSession::State {
   std::optional<LanguageModel> model;
   const ::tokenizers::Tokenizer* tokenizer = nullptr;
   const std::unordered_set<uint64_t>* eos_ids = nullptr;
-  /// Of the program's vocabulary, those that the tokenizer lacks.
+  /// Tokens of the program's vocabulary that the tokenizer lacks.
   const std::vector<uint64_t>* unknown_tokens = nullptr;
   int64_t context_length = 0;
 
@@ -34,7 +34,7 @@ struct TextSession::State {
   /// Tokens before this one are forgotten.
   size_t window_begin = 0;
   std::atomic<bool> stop{false};
-  /// Of decode_one(), between calls.
+  /// What decode_one() goes on with in its next call.
   std::unique_ptr<TextGeneration> steps;
   std::optional<SamplingConfig> initial_sampling;
 };

@@ -32,7 +32,11 @@ runtime::Result<std::string> TextStream::add(uint64_t token) {
 
 std::string TextStream::finish() {
   if (is_stopped_ || !decoder_.has_value()) return "";
-  return std::exchange(held_, "") + decoder_->finish();
+  held_ += decoder_->finish();
+  // What the decoder held back may complete a stop string.
+  const size_t n = stop_safe_prefix_len(held_, stop_strings_, is_stopped_);
+  if (is_stopped_) held_.resize(n);
+  return std::exchange(held_, "");
 }
 
 }  // namespace llm

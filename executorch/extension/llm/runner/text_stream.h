@@ -25,10 +25,10 @@ class TextStream {
   /// The text that may be shown after adding a token. InvalidArgument for tokens that the tokenizer
   /// does not know.
   runtime::Result<std::string> add(uint64_t token);
-  /// The text that was held back, if no stop string was found; an incomplete character becomes
-  /// U+FFFD.
+  /// The text that was held back, up to the first stop string; an incomplete character becomes
+  /// U+FFFD. Nothing if is_stopped() already.
   std::string finish();
-  /// Whether a stop string was found. No token may be added then.
+  /// Whether a stop string was found, by add() or finish(). No token may be added then.
   bool is_stopped() const { return is_stopped_; }
 
  private:

@@ -1,3 +1,4 @@
+#include <executorch/extension/llm/runner/metadata.h>
 #include <executorch/extension/llm/runner/text_stream.h>
 #include <executorch/extension/llm/runner/text_token_generator.h>
 #include <executorch/extension/llm/runner/util.h>
@@ -22,6 +23,13 @@ TextTokenGenerator::TextTokenGenerator(::tokenizers::Tokenizer* tokenizer,
       use_kv_cache_(use_kv_cache),
       eos_ids_(std::move(eos_ids)),
       stats_(stats) {}
+
+void TextTokenGenerator::remove_logit_processor(const LogitProcessor* processor) {
+  const auto found =
+      std::find_if(processors_.begin(), processors_.end(),
+                   [&](const auto& candidate) { return candidate.get() == processor; });
+  if (found != processors_.end()) processors_.erase(found);
+}
 
 Error TextTokenGenerator::apply_logit_processors(aten::Tensor& logits) {
   for (const auto& processor : processors_) {
@@ -67,7 +75,6 @@ Result<int64_t> TextTokenGenerator::generate(
     int32_t max_new_tokens, float temperature,
     const std::function<void(const std::string&)>& token_callback) {
   chosen_.clear();
-  should_stop_ = false;
   if (tokens.empty()) {
     ET_LOG(Error, "generate: there is no token to continue");
     return Error::InvalidArgument;
@@ -88,10 +95,14 @@ Result<int64_t> TextTokenGenerator::generate(
     if (chosen_.size() == 1 && stats_ != nullptr && stats_->first_token_ms == 0) {
       stats_->first_token_ms = time_in_ms();
     }
-    if (!ignore_eos_ && eos_ids_ != nullptr && eos_ids_->count(*token) != 0) break;
-    const auto text = stream.add(*token);
-    if (!text.ok()) return text.error();
-    show(*text);
+    const bool ends = eos_ids_ != nullptr && eos_ids_->count(*token) != 0;
+    if (ends && !ignore_eos_) break;
+    // Tokenizers often lack a token that ends a text.
+    if (!ends || tokenizer_ == nullptr || has_text(*tokenizer_, *token)) {
+      const auto text = stream.add(*token);
+      if (!text.ok()) return text.error();
+      show(*text);
+    }
     if (std::any_of(processors_.begin(), processors_.end(), is_complete)) break;
   }
   show(stream.finish());

@@ -29,10 +29,14 @@ class TextTokenGenerator {
                      Stats* stats);
   virtual ~TextTokenGenerator() = default;
 
+  /// Whether to go on after a token that ends the text. One that the tokenizer has no text for adds
+  /// nothing to the text.
   void set_ignore_eos(bool ignore_eos) { ignore_eos_ = ignore_eos; }
   void add_logit_processor(std::shared_ptr<LogitProcessor> processor) {
     processors_.push_back(std::move(processor));
   }
+  /// Removes one that was added; nothing happens if it is not there any more.
+  void remove_logit_processor(const LogitProcessor* processor);
   /// Removes the processor that was added last.
   void remove_last_logit_processor() {
     if (!processors_.empty()) processors_.pop_back();
@@ -53,17 +57,20 @@ class TextTokenGenerator {
       std::vector<uint64_t> tokens, int64_t start_pos, int32_t max_new_tokens,
       float temperature = 0.0f,
       const std::function<void(const std::string&)>& token_callback = {}) {
+    forget_stop();
     return generate(std::move(tokens), std::nullopt, start_pos, max_new_tokens, temperature,
                     token_callback);
   }
   /// The same, where the program has seen all tokens, and `first` was already chosen as the next
-  /// one.
+  /// one. A stop() before the call counts as well, back to the last forget_stop().
   runtime::Result<int64_t> generate(std::vector<uint64_t> tokens, std::optional<uint64_t> first,
                                     int64_t start_pos, int32_t max_new_tokens, float temperature,
                                     const std::function<void(const std::string&)>& token_callback);
 
   /// Ends generate() soon. May be called from any thread.
   void stop() { should_stop_ = true; }
+  bool is_stopped() const { return should_stop_; }
+  void forget_stop() { should_stop_ = false; }
 
   ET_NODISCARD runtime::Error load() { return text_decoder_runner_->load(); }
   bool is_loaded() const { return text_decoder_runner_->is_method_loaded(); }
@@ -85,6 +92,23 @@ class TextTokenGenerator {
   std::atomic<bool> should_stop_{false};
   std::vector<std::shared_ptr<LogitProcessor>> processors_;
   std::vector<uint64_t> chosen_;
+};
+
+/// Adds a processor, which is removed again where the scope is left: by a return or an exception.
+/// Null: nothing is added.
+class ScopedLogitProcessor {
+ public:
+  ScopedLogitProcessor(TextTokenGenerator& generator, std::shared_ptr<LogitProcessor> processor)
+      : generator_(generator), processor_(processor.get()) {
+    if (processor != nullptr) generator.add_logit_processor(std::move(processor));
+  }
+  ~ScopedLogitProcessor() { generator_.remove_logit_processor(processor_); }
+  ScopedLogitProcessor(const ScopedLogitProcessor&) = delete;
+  ScopedLogitProcessor& operator=(const ScopedLogitProcessor&) = delete;
+
+ private:
+  TextTokenGenerator& generator_;
+  const LogitProcessor* processor_;
 };
 
 }  // namespace llm

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cctype>
 #include <chrono>
+#include <cmath>
 #include <cstdio>
 #include <cstring>
 
@@ -57,6 +58,12 @@ size_t stop_safe_prefix_len(const std::string& text, const std::vector<std::stri
     }
   }
   return utf8_safe_prefix_len(text, first);
+}
+
+Error check_temperature(float temperature) {
+  if (std::isfinite(temperature) && temperature >= 0) return Error::Ok;
+  ET_LOG(Error, "the temperature is %f; expected 0 or more", static_cast<double>(temperature));
+  return Error::InvalidArgument;
 }
 
 long time_in_ms() {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <executorch/extension/llm/runner/constants.h>
+#include <executorch/extension/llm/tokenizers/error.h>
 #include <executorch/extension/module/module.h>
 #include <executorch/extension/tensor/tensor.h>
 #include <executorch/runtime/core/result.h>
@@ -13,27 +14,27 @@
 #include <vector>
 
 /// The value of a tokenizers::Result; on an error, returns InvalidArgument from the function.
-#define ET_UNWRAP_TOKENIZER(result__)                                                   \
-  ({                                                                                    \
-    auto tk_result__ = (result__);                                                      \
-    if (!tk_result__.ok()) {                                                            \
-      ET_LOG(Error, "tokenizer: error %u", static_cast<unsigned>(tk_result__.error())); \
-      return ::executorch::runtime::Error::InvalidArgument;                             \
-    }                                                                                   \
-    std::move(tk_result__.get());                                                       \
+#define ET_UNWRAP_TOKENIZER(result__)                                               \
+  ({                                                                                \
+    auto tk_result__ = (result__);                                                  \
+    if (!tk_result__.ok()) {                                                        \
+      ET_LOG(Error, "tokenizer: %s", ::tokenizers::to_string(tk_result__.error())); \
+      return ::executorch::runtime::Error::InvalidArgument;                         \
+    }                                                                               \
+    std::move(tk_result__.get());                                                   \
   })
 
 /// Declares or assigns `var__` in the same way.
 #define ET_ASSIGN_OR_RETURN_TOKENIZER(var__, result__) var__ = ET_UNWRAP_TOKENIZER(result__)
 
 /// Returns InvalidArgument, with a message in the log, if a tokenizers::Error is not Ok.
-#define ET_CHECK_TK_OK_OR_RETURN_ERROR(result__, ...)                          \
-  do {                                                                         \
-    const auto tk_error__ = (result__);                                        \
-    if (static_cast<unsigned>(tk_error__) != 0) {                              \
-      ET_LOG(Error, "tokenizer: error %u", static_cast<unsigned>(tk_error__)); \
-      return ::executorch::runtime::Error::InvalidArgument;                    \
-    }                                                                          \
+#define ET_CHECK_TK_OK_OR_RETURN_ERROR(result__, ...)                      \
+  do {                                                                     \
+    const ::tokenizers::Error tk_error__ = (result__);                     \
+    if (tk_error__ != ::tokenizers::Error::Ok) {                           \
+      ET_LOG(Error, "tokenizer: %s", ::tokenizers::to_string(tk_error__)); \
+      return ::executorch::runtime::Error::InvalidArgument;                \
+    }                                                                      \
   } while (0)
 
 namespace executorch {
@@ -60,6 +61,9 @@ size_t stop_safe_prefix_len(const std::string& text, const std::vector<std::stri
 constexpr int8_t token_count(int32_t n) {
   return static_cast<int8_t>(n < 0 ? 0 : n > 127 ? 127 : n);
 }
+
+/// InvalidArgument, with a message in the log, unless `temperature` is finite and 0 or more.
+runtime::Error check_temperature(float temperature);
 
 /// Milliseconds since an arbitrary time.
 long time_in_ms();

@@ -38,7 +38,7 @@ struct WavHeader {
   uint32_t bytesPerSec;
   uint16_t blockAlign;
   uint16_t bitsPerSample;
-  /// Of the first sample, from the beginning of the file.
+  /// The place of the first sample, in bytes from the beginning of the file.
   uint32_t dataOffset;
   /// Bytes of samples, as the file says it: 2^32 - 1 of one that was written as a stream.
   uint32_t Subchunk2Size;

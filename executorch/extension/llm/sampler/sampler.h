@@ -10,7 +10,7 @@ namespace executorch {
 namespace extension {
 namespace llm {
 
-/// Of Sampler's shorter constructor.
+/// The top-p of Sampler's shorter constructor.
 constexpr auto kTopp = 0.9f;
 
 template <typename T>
@@ -38,6 +38,7 @@ class Sampler {
   Sampler(int32_t vocab_size, float temperature)
       : Sampler(vocab_size, temperature, kTopp, fresh_seed()) {}
 
+  int32_t vocab_size() const { return vocab_size_; }
   void set_temperature(float temperature) { choice_.temperature = temperature; }
   /// Chooses among this many of the likeliest tokens; 0, the default: among all.
   void set_topk(int32_t topk) { choice_.top_k = topk; }
@@ -59,8 +60,8 @@ class Sampler {
   /// Whether there is memory for `vocab_size_` logits, which is not negative.
   bool make_room();
 
-  /// In [0, 1): xorshift64* (Vigna, "An experimental exploration of Marsaglia's xorshift
-  /// generators, scrambled", 2016).
+  /// A random number in [0, 1): xorshift64* (Vigna, "An experimental exploration of Marsaglia's
+  /// xorshift generators, scrambled", 2016).
   double random_number() {
     state_ ^= state_ >> 12;
     state_ ^= state_ << 25;

@@ -23,7 +23,7 @@ uint64_t mixed(uint64_t x) {
   return x ^ (x >> 31);
 }
 
-/// In [0, 1).
+/// A random number in [0, 1).
 double random_number(uint64_t seed, uint64_t index) {
   return static_cast<double>(mixed(mixed(seed) ^ index) >> 11) * 0x1p-53;
 }
@@ -43,7 +43,7 @@ uint64_t fresh_seed() {
   return mixed(mixed(static_cast<uint64_t>(now)) ^ ++n_calls);
 }
 
-std::string check_sampling(const SamplingOptions& options) {
+std::string check_sampling(const SamplingOptions& options, int64_t vocabulary_size) {
   const auto is_share = [](float x) { return x >= 0 && x <= 1; };  // false for NaN
   if (!(options.temperature >= 0 && std::isfinite(options.temperature))) {
     return complaint("temperature", options.temperature, "0 or more");
@@ -63,6 +63,10 @@ std::string check_sampling(const SamplingOptions& options) {
   for (const auto& [token, bias] : options.token_bias) {
     if (std::isnan(bias)) {
       return complaint(("bias of token " + std::to_string(token)).c_str(), bias, "a number");
+    }
+    if (vocabulary_size >= 0 && token >= static_cast<uint64_t>(vocabulary_size)) {
+      return "a bias is given for token " + std::to_string(token) +
+             ", which is not in the vocabulary of " + std::to_string(vocabulary_size) + " tokens";
     }
   }
   return "";

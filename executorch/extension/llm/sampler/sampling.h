@@ -30,14 +30,15 @@ struct SamplingOptions {
   float presence_penalty = 0.0f;
   /// Subtracted from a token's logit for each time that it was chosen.
   float frequency_penalty = 0.0f;
-  /// Added to logits of tokens.
+  /// Added to logits of tokens, which must be in the vocabulary.
   std::unordered_map<uint64_t, float> token_bias;
   /// Random numbers depend on the seed and the length of the text, on nothing else.
   uint64_t seed = 0;
 };
 
 /// Empty if `options` can be used; else what is wrong, as in "top_p is 1.5, not 0 to 1".
-std::string check_sampling(const SamplingOptions& options);
+/// `vocabulary_size` is the number of logits; -1: it is not known, and any token may have a bias.
+std::string check_sampling(const SamplingOptions& options, int64_t vocabulary_size = -1);
 
 /// Chooses tokens. Not thread-safe. The choice depends on logits, options and text only.
 class TokenSampler {

@@ -269,6 +269,11 @@ TEST(Sampling, OptionsThatCannotBeUsedAreNamed) {
   options = {};
   options.token_bias = {{3, kNan}};
   EXPECT_NE(check_sampling(options), "");
+  options.token_bias = {{3, 1.0f}};
+  EXPECT_EQ(check_sampling(options), "");
+  EXPECT_EQ(check_sampling(options, 4), "");
+  EXPECT_EQ(check_sampling(options, 3),
+            "a bias is given for token 3, which is not in the vocabulary of 3 tokens");
 }
 
 template <class T>

@@ -76,6 +76,12 @@ Error read_logits(const Tensor& logits, int64_t row, std::vector<float>& out) {
 int32_t sample_from_logits(const Tensor& logits_tensor, Sampler& sampler) {
   void* const values = const_cast<void*>(row_of(logits_tensor, -1));
   if (values == nullptr) return -1;
+  const auto n = static_cast<int64_t>(logits_tensor.size(logits_tensor.dim() - 1));
+  if (sampler.vocab_size() > n) {
+    ET_LOG(Error, "logits: there are %lld for a token, and the sampler chooses among %d tokens",
+           static_cast<long long>(n), static_cast<int>(sampler.vocab_size()));
+    return -1;
+  }
   switch (logits_tensor.scalar_type()) {
     case ScalarType::Float:
       return sampler.sample(static_cast<float*>(values));

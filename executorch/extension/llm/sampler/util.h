@@ -20,7 +20,8 @@ int64_t count_rows(const aten::Tensor& logits);
 runtime::Error read_logits(const aten::Tensor& logits, int64_t row, std::vector<float>& out);
 
 /// The next token, by the last row of logits [v], [1, v] or [1, t, v] of float, Half, BFloat16 or
-/// uint16. -1, with a message in the log, if the tensor is none of these.
+/// uint16. -1, with a message in the log, if the tensor is none of these, or has fewer logits than
+/// the sampler's vocabulary has tokens.
 int32_t sample_from_logits(const aten::Tensor& logits_tensor, Sampler& sampler);
 
 /// The same with a sampler of its own.

@@ -34,7 +34,7 @@ struct ApiRequest {
   bool stream = false;
   bool include_usage = false;
   bool echo = false;
-  /// Of completions: text, or tokens.
+  /// The prompt of a completion: a text, or tokens.
   std::string prompt;
   std::vector<uint64_t> prompt_tokens;
   std::vector<ChatMessage> messages;

@@ -136,7 +136,7 @@ ResponseFormat parse_format(Fields& fields, const std::string& body) {
     if (!wrapper.is_object() || !wrapper.contains("schema")) {
       refuse(place + ".json_schema", "an object with a 'schema' is expected", "invalid_type");
     }
-    // In the order of the request: it is the order in which properties are written.
+    // The order of the request is kept: properties are written in it.
     const auto ordered = nlohmann::ordered_json::parse(body);
     return {"json_schema", ordered["response_format"]["json_schema"]["schema"].dump()};
   }
@@ -170,6 +170,11 @@ void parse_sampling(Fields& fields, SamplingOptions& sampling) {
   sampling.frequency_penalty = as_float(fields.number("frequency_penalty", 0, -2, 2));
 }
 
+std::string is_no_token(int64_t vocabulary_size) {
+  return "is not a token of the vocabulary, whose tokens are 0 to " +
+         std::to_string(vocabulary_size - 1);
+}
+
 void parse_bias(const Json& bias, int64_t vocabulary_size, SamplingOptions& sampling) {
   if (bias.is_null()) return;
   if (!bias.is_object()) refuse("logit_bias", "an object is expected", "invalid_type");
@@ -177,7 +182,7 @@ void parse_bias(const Json& bias, int64_t vocabulary_size, SamplingOptions& samp
     const bool digits = !name.empty() && name.size() < 10 &&
                         name.find_first_not_of("0123456789") == std::string::npos;
     if (!digits || std::stoll(name) >= vocabulary_size) {
-      refuse("logit_bias", "'" + name + "' is no token");
+      refuse("logit_bias", "'" + name + "' " + is_no_token(vocabulary_size));
     }
     if (!value.is_number() || std::abs(value.get<double>()) > 100) {
       refuse("logit_bias", "numbers from -100 to 100 are expected");
@@ -200,11 +205,12 @@ void parse_prompt(Json prompt, int64_t vocabulary_size, ApiRequest& request) {
     refuse("prompt", "a string, tokens, or an array of one of these is expected", "invalid_type");
   }
   for (const Json& token : prompt) {
-    if (!token.is_number_unsigned()) {
+    if (!token.is_number_integer()) {
       refuse("prompt", "one prompt is supported, a string or tokens", "unsupported_value");
     }
-    if (token.get<uint64_t>() >= static_cast<uint64_t>(vocabulary_size)) {
-      refuse("prompt", token.dump() + " is no token");
+    if (!token.is_number_unsigned() ||
+        token.get<uint64_t>() >= static_cast<uint64_t>(vocabulary_size)) {
+      refuse("prompt", token.dump() + " " + is_no_token(vocabulary_size));
     }
     request.prompt_tokens.push_back(token);
   }
@@ -268,9 +274,13 @@ ApiRequest parse_request(const std::string& body, bool chat, const std::string& 
   const Json stream_options = fields.take("stream_options");
   if (!stream_options.is_null()) {
     if (!request.stream || !stream_options.is_object()) {
-      refuse("stream_options", "an object is expected, and 'stream'");
+      refuse("stream_options", "an object is expected, and 'stream' must be true");
     }
-    request.include_usage = stream_options.value("include_usage", Json()) == true;
+    const Json include_usage = stream_options.value("include_usage", Json(false));
+    if (!include_usage.is_boolean()) {
+      refuse("stream_options.include_usage", "true or false is expected", "invalid_type");
+    }
+    request.include_usage = include_usage;
   }
   parse_sampling(fields, request.sampling);
   parse_bias(fields.take("logit_bias"), vocabulary_size, request.sampling);

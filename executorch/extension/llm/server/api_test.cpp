@@ -112,6 +112,9 @@ TEST(ApiRequest, NamesThePartThatIsWrong) {
            {with_message(R"("response_format":{"type":"json_schema"})"),
             "response_format.json_schema"},
            {with_message(R"("stream_options":{})"), "stream_options"},
+           {with_message(R"("stream":true,"stream_options":[])"), "stream_options"},
+           {with_message(R"("stream":true,"stream_options":{"include_usage":"yes"})"),
+            "stream_options.include_usage"},
            {with_message(R"("tempratur":1)"), "tempratur"}}) {
     const ApiError error = refused(row.body);
     EXPECT_EQ(error.status, 400) << row.body;
@@ -121,6 +124,10 @@ TEST(ApiRequest, NamesThePartThatIsWrong) {
   EXPECT_EQ(refused(R"({"prompt":["a","b"]})", false).param, "prompt");
   EXPECT_EQ(refused(R"({"prompt":[257]})", false).param, "prompt");
   EXPECT_EQ(refused(R"({"prompt":[]})", false).param, "prompt");
+  EXPECT_EQ(refused(R"({"prompt":[1,-1]})", false).message,
+            "'prompt': -1 is not a token of the vocabulary, whose tokens are 0 to 256");
+  EXPECT_EQ(refused(with_message(R"("logit_bias":{"257":1})")).message,
+            "'logit_bias': '257' is not a token of the vocabulary, whose tokens are 0 to 256");
   EXPECT_EQ(refused(R"({"prompt":"a","echo":true,"logprobs":0})", false).param, "logprobs");
 }
 

@@ -54,6 +54,7 @@ class ChatServer {
 
   bool generate(const HttpRequest& request, HttpConnection& connection, bool chat);
   void prepare(Generation& generation);
+  void check_prompt(const Generation& generation) const;
   ChatPrompt prompt_of(const ApiRequest& request) const;
   SessionPool::Lease take_session(Generation& generation);
   runtime::Result<GenerationResult> run_generation(Generation& generation, ServedText& text);

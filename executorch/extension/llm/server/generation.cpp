@@ -37,6 +37,8 @@ struct ChatServer::Generation {
   const Clock::time_point began, deadline;
   ApiAnswer answer;
   std::vector<uint64_t> prompt;
+  /// What the answer begins with: the prompt, if it is asked for.
+  std::string echo;
   GenerationOptions options;
   std::shared_ptr<LogprobRecorder> recorder;
   /// Whether the client closed the connection or no longer reads.
@@ -119,20 +121,15 @@ void ChatServer::prepare(Generation& generation) {
   } else {
     generation.prompt = request.prompt_tokens;
   }
-  const int64_t n_prompt = static_cast<int64_t>(generation.prompt.size());
-  const char* param = request.chat ? "messages" : "prompt";
-  if (n_prompt == 0) throw ApiError{400, "the prompt is empty", param, "invalid_value"};
-  if (n_prompt >= model_.context_length()) {
-    throw ApiError{400,
-                   "the prompt has " + std::to_string(n_prompt) +
-                       " tokens; with the answer at most " +
-                       std::to_string(model_.context_length()) + " are possible",
-                   param, "context_length_exceeded"};
+  check_prompt(generation);
+  if (request.echo) generation.echo = request.prompt;
+  if (request.echo && request.prompt.empty()) {
+    for (const uint64_t token : request.prompt_tokens) generation.echo += model_.decode(token);
   }
   GenerationOptions& options = generation.options;
   options.sampling = request.sampling;
   if (!request.seed_given) options.sampling.seed = random_seed();
-  options.max_new_tokens = model_.context_length() - n_prompt;
+  options.max_new_tokens = model_.context_length() - static_cast<int64_t>(generation.prompt.size());
   if (options_.max_tokens > 0) {
     options.max_new_tokens = std::min(options.max_new_tokens, options_.max_tokens);
   }
@@ -144,6 +141,8 @@ void ChatServer::prepare(Generation& generation) {
     for (const std::string& stop : chat_template.stop_strings()) {
       options.stop_strings.push_back(stop);
     }
+    // Special tokens, as stop strings of templates often are, give no text.
+    if (!request.ignore_eos) options.stop_tokens = model_.end_tokens();
   }
   options.ignore_eos = request.ignore_eos;
   if (!request.format.type.empty()) {
@@ -156,6 +155,29 @@ void ChatServer::prepare(Generation& generation) {
   }
 }
 
+/// Whether the model can continue the prompt.
+void ChatServer::check_prompt(const Generation& generation) const {
+  const int64_t n_prompt = static_cast<int64_t>(generation.prompt.size());
+  const char* param = generation.request.chat ? "messages" : "prompt";
+  if (n_prompt == 0) throw ApiError{400, "the prompt is empty", param, "invalid_value"};
+  if (n_prompt >= model_.context_length()) {
+    throw ApiError{400,
+                   "the prompt has " + std::to_string(n_prompt) +
+                       " tokens; with the answer at most " +
+                       std::to_string(model_.context_length()) + " are possible",
+                   param, "context_length_exceeded"};
+  }
+  // Vocabularies of tokenizers may be larger than that of the model.
+  for (const uint64_t token : generation.prompt) {
+    if (token < static_cast<uint64_t>(model_.vocabulary_size())) continue;
+    throw ApiError{400,
+                   "the prompt has token " + std::to_string(token) +
+                       ", which is not in the model's vocabulary of " +
+                       std::to_string(model_.vocabulary_size()) + " tokens",
+                   param, "invalid_value"};
+  }
+}
+
 SessionPool::Lease ChatServer::take_session(Generation& generation) {
   auto answer = pool_.take(generation.prompt, generation.deadline,
                            [&generation] { return generation.is_gone(); });
@@ -164,12 +186,13 @@ SessionPool::Lease ChatServer::take_session(Generation& generation) {
     case SessionPool::Refusal::Busy:
       throw ApiError{503, "too many requests wait already", "", "overloaded"};
     case SessionPool::Refusal::TimedOut:
-      throw ApiError{503, "no conversation ended in time", "", "overloaded"};
+      throw ApiError{503, "all sessions were busy until the time limit of the request", "",
+                     "overloaded"};
     case SessionPool::Refusal::Cancelled:
       if (generation.gone) ++metrics_.n_cancelled;
       throw ApiError{503, "the server is being stopped", "", "stopped"};
     default:
-      throw ApiError{500, "no memory for a conversation", "", "out_of_memory"};
+      throw ApiError{500, "another session could not be created", "", "out_of_memory"};
   }
 }
 
@@ -201,8 +224,7 @@ std::string ChatServer::whole_answer(Generation& generation, ServedText& text) {
   const auto result = run_generation(generation, text);
   if (!result.ok()) throw error_of(result.error());
   const Usage usage = count(generation, *result);
-  const ApiRequest& request = generation.request;
-  return generation.answer.whole(request.echo ? request.prompt + result->text : result->text,
+  return generation.answer.whole(generation.echo + result->text,
                                  finish_reason(result->finish_reason),
                                  generation.take_logprobs(result->tokens.size()), usage);
 }
@@ -219,7 +241,7 @@ bool ChatServer::answer_in_parts(Generation& generation, ServedText& text) {
   };
   generation.gone = !connection.begin_stream(response, generation.keep_alive);
   if (generation.request.chat) send(answer.first());
-  if (generation.request.echo) send(answer.part(generation.request.prompt, {}));
+  if (!generation.echo.empty()) send(answer.part(generation.echo, {}));
   generation.options.on_text = [&](const std::string& part) {
     return send(answer.part(part, generation.take_logprobs()));
   };

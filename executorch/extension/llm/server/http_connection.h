@@ -17,7 +17,7 @@ struct HttpTimeouts {
   std::chrono::milliseconds body{30'000};
   /// Between requests.
   std::chrono::milliseconds idle{15'000};
-  /// For what was sent to be taken.
+  /// Until the client takes what was sent.
   std::chrono::milliseconds write{10'000};
 };
 

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <exception>
 
 namespace executorch::extension::llm::server {
 
@@ -104,6 +105,7 @@ void HttpServer::accept_one() {
 /// Closes the connection that has waited for its client for the longest time. Returns whether there
 /// is room for a new one.
 bool HttpServer::make_room(std::unique_lock<std::mutex>& lock) {
+  if (clients_.empty()) return false;  // not one connection is allowed
   const auto oldest =
       std::min_element(clients_.begin(), clients_.end(), [](const Client& a, const Client& b) {
         return a.connection.idle_since() < b.connection.idle_since();
@@ -137,7 +139,18 @@ void HttpServer::refuse(int socket) {
 }
 
 void HttpServer::serve(Client& client) {
-  HttpConnection& connection = client.connection;
+  try {
+    answer_requests(client.connection);
+  } catch (const std::exception&) {
+    // There is not even memory for an answer: this connection ends, and others go on.
+  }
+  client.connection.shut_down();
+  const std::lock_guard<std::mutex> lock(mutex_);
+  client.done = true;
+  changed_.notify_all();
+}
+
+void HttpServer::answer_requests(HttpConnection& connection) {
   bool usable = true;
   while (usable && !stopping_) {
     HttpRequest request;
@@ -153,10 +166,6 @@ void HttpServer::serve(Client& client) {
     }
     usable = handler_(request, connection) && request.keep_alive;
   }
-  connection.shut_down();
-  const std::lock_guard<std::mutex> lock(mutex_);
-  client.done = true;
-  changed_.notify_all();
 }
 
 void HttpServer::join_done() {

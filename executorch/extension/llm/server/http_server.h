@@ -25,7 +25,8 @@ struct HttpOptions {
 /// is refused.
 class HttpServer {
  public:
-  /// Answers a request on `connection`. Returns whether the connection can serve further requests.
+  /// Answers a request on `connection`. Returns whether the connection can serve further requests;
+  /// an exception closes it.
   using Handler = std::function<bool(const HttpRequest& request, HttpConnection& connection)>;
   /// Makes the body of a response to a request that could not be read.
   using ErrorBody = std::function<std::string(const HttpFailure& failure)>;
@@ -61,6 +62,7 @@ class HttpServer {
   bool make_room(std::unique_lock<std::mutex>& lock);
   void refuse(int socket);
   void serve(Client& client);
+  void answer_requests(HttpConnection& connection);
   void join_done();
 
   const HttpOptions options_;

@@ -8,6 +8,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <new>
 #include <random>
 #include <thread>
 
@@ -289,6 +290,59 @@ TEST(HttpConnection, AnswersABodyThatDoesNotComeInTime) {
     EXPECT_EQ(failure.status, 408);
     close(sockets[0]);
   }
+}
+
+namespace {
+
+/// What a server on this machine sends to a client of it, up to the end of the connection.
+std::string answer_of(const HttpServer& server) {
+  const int client = socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(static_cast<uint16_t>(server.port()));
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  EXPECT_EQ(connect(client, reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
+  const std::string request = "GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+  send(client, request.data(), request.size(), MSG_NOSIGNAL);
+  std::string answer;
+  char bytes[1024];
+  for (ssize_t n; (n = recv(client, bytes, sizeof(bytes), 0)) > 0;) {
+    answer.append(bytes, static_cast<size_t>(n));
+  }
+  close(client);
+  return answer;
+}
+
+}  // namespace
+
+TEST(HttpServer, ExceptionsEndOneConnection) {
+  HttpOptions options;
+  options.port = 0;
+  int n_requests = 0;
+  HttpServer server(options,
+                    [&](const HttpRequest& request, HttpConnection& connection) {
+                      if (++n_requests == 1) throw std::bad_alloc();
+                      return connection.send(HttpResponse(), request.keep_alive);
+                    },
+                    {});
+  ASSERT_EQ(server.bind(), "");
+  std::thread running([&] { server.run(); });
+  EXPECT_EQ(answer_of(server), "");
+  EXPECT_EQ(answer_of(server).substr(0, 15), "HTTP/1.1 200 OK");
+  server.stop();
+  running.join();
+}
+
+TEST(HttpServer, RefusesAllWhereNoConnectionIsAllowed) {
+  HttpOptions options;
+  options.port = 0;
+  options.max_connections = 0;
+  HttpServer server(options, {}, [](const HttpFailure& failure) { return failure.message; });
+  ASSERT_EQ(server.bind(), "");
+  std::thread running([&] { server.run(); });
+  while (server.n_refused() == 0) answer_of(server);
+  server.stop();
+  running.join();
 }
 
 TEST(HttpServer, KnowsWhetherOthersReachIt) {

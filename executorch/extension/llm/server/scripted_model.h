@@ -21,6 +21,8 @@ struct Script {
   int64_t context_length = 4096;
   /// A prompt that has this in it makes the model fail.
   std::string failing = "FAIL";
+  /// A prompt that has this in it has a token that is not in the vocabulary.
+  std::string foreign = "FOREIGN";
 };
 
 inline constexpr uint64_t kScriptedEnd = 256;
@@ -135,6 +137,7 @@ class ScriptedModel : public ServedModel {
   runtime::Result<std::vector<uint64_t>> encode(const std::string& text, int8_t) const override {
     std::vector<uint64_t> tokens;
     for (const char c : text) tokens.push_back(static_cast<uint8_t>(c));
+    if (text.find(script_.foreign) != std::string::npos) tokens.push_back(kScriptedEnd + 1);
     return tokens;
   }
   int8_t default_n_bos() const override { return 0; }

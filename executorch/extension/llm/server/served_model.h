@@ -37,6 +37,7 @@ class ServedModel {
   virtual std::string decode(uint64_t token) const = 0;
   /// The bytes that each token adds to a text, for constraints; special tokens have none.
   virtual std::vector<std::string> token_bytes() const = 0;
+  /// Tokens that end an answer: those that end any text, and the chat template's.
   virtual const std::unordered_set<uint64_t>& end_tokens() const = 0;
   virtual int64_t context_length() const = 0;
   virtual int64_t vocabulary_size() const = 0;

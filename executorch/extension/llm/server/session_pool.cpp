@@ -33,29 +33,31 @@ SessionPool::Answer SessionPool::take(const std::vector<uint64_t>& prompt,
     return {nullptr, Refusal::Busy};
   }
   const uint64_t ticket = n_tickets_++;
-  const auto place = waiting_.insert(waiting_.end(), ticket);
-  const auto leave = [&](Refusal refusal) {
-    waiting_.erase(place);
-    changed_.notify_all();
-    return Answer{nullptr, refusal};
-  };
+  struct Place {  // given up by exceptions as well: others wait behind it
+    SessionPool& pool;
+    std::list<uint64_t>::iterator at;
+    ~Place() {
+      pool.waiting_.erase(at);
+      pool.changed_.notify_all();
+    }
+  } const place{*this, waiting_.insert(waiting_.end(), ticket)};
+  const auto refused = [](Refusal refusal) { return Answer{nullptr, refusal}; };
   while (waiting_.front() != ticket || !may_take()) {
-    if (stopped_) return leave(Refusal::Cancelled);
-    if (std::chrono::steady_clock::now() >= deadline) return leave(Refusal::TimedOut);
+    if (stopped_) return refused(Refusal::Cancelled);
+    if (std::chrono::steady_clock::now() >= deadline) return refused(Refusal::TimedOut);
     changed_.wait_for(lock, kAskAgain);
     lock.unlock();
     const bool gone = cancelled();
     lock.lock();
-    if (gone) return leave(Refusal::Cancelled);
+    if (gone) return refused(Refusal::Cancelled);
   }
-  if (stopped_) return leave(Refusal::Cancelled);
+  if (stopped_) return refused(Refusal::Cancelled);
   Session* const session = choose(prompt);
-  if (session == nullptr) return leave(Refusal::Failed);
+  if (session == nullptr) return refused(Refusal::Failed);
+  std::unique_ptr<Lease> lease(new Lease(this, session->text.get()));
   session->busy = true;
   session->last_use = ++n_uses_;
-  waiting_.erase(place);
-  changed_.notify_all();
-  return {std::unique_ptr<Lease>(new Lease(this, session->text.get())), Refusal::Failed};
+  return {std::move(lease), Refusal::Failed};
 }
 
 SessionPool::Session* SessionPool::choose(const std::vector<uint64_t>& prompt) {

@@ -38,8 +38,9 @@ class SessionPool {
   };
 
   /// Why no session was given: too many requests wait (Busy); the deadline passed (TimedOut);
-  /// `cancelled`, which is called now and then, returned true, or the pool was stopped (Cancelled);
-  /// a session could not be created (Failed).
+  /// `cancelled`, which is called now and then and must not throw, returned true, or the pool was
+  /// stopped (Cancelled); a session could not be created (Failed). What the model throws while it
+  /// creates one is thrown on.
   enum class Refusal { Busy, TimedOut, Cancelled, Failed };
   struct Answer {
     std::unique_ptr<Lease> lease;

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <new>
 #include <thread>
 
 using namespace executorch::extension::llm::server;
@@ -59,6 +60,25 @@ TEST_F(SessionPoolTest, LetsWaitAndRefuses) {
   first.lease.reset();
   waiting.join();
   EXPECT_EQ(pool.n_waiting(), 0u);
+}
+
+TEST(SessionPool, ARequestThatThrowsDoesNotKeepOthersWaiting) {
+  class Throws : public ScriptedModel {
+   public:
+    Throws() : ScriptedModel({[](const std::string&) { return ""; }}) {}
+    executorch::runtime::Result<std::unique_ptr<ServedText>> create_text() override {
+      if (n_texts == 0) {
+        ++n_texts;
+        throw std::bad_alloc();
+      }
+      return ScriptedModel::create_text();
+    }
+  } model;
+  SessionPool pool(model, 1, 1);
+  const auto deadline = std::chrono::steady_clock::now() + 1s;
+  EXPECT_THROW(pool.take({1}, deadline, [] { return false; }), std::bad_alloc);
+  EXPECT_EQ(pool.n_waiting(), 0u);
+  EXPECT_NE(pool.take({1}, deadline, [] { return false; }).lease, nullptr);
 }
 
 TEST_F(SessionPoolTest, StopsWhatWaitsAndComes) {

@@ -27,7 +27,14 @@ class EngineText : public ServedText {
 class EngineModel : public ServedModel {
  public:
   EngineModel(std::unique_ptr<TextEngine> engine, ChatTemplate chat_template)
-      : engine_(std::move(engine)), chat_template_(std::move(chat_template)) {}
+      : engine_(std::move(engine)),
+        chat_template_(std::move(chat_template)),
+        end_tokens_(engine_->eos_ids()) {
+    for (const std::string& stop : chat_template_.stop_strings()) {
+      const auto token = engine_->tokenizer()->piece_to_id(stop);
+      if (token.ok()) end_tokens_.insert(*token);
+    }
+  }
 
   runtime::Result<std::unique_ptr<ServedText>> create_text() override {
     auto session = engine_->create_text_session();
@@ -51,7 +58,7 @@ class EngineModel : public ServedModel {
                              end_tokens());
   }
 
-  const std::unordered_set<uint64_t>& end_tokens() const override { return engine_->eos_ids(); }
+  const std::unordered_set<uint64_t>& end_tokens() const override { return end_tokens_; }
   int64_t context_length() const override { return engine_->context_length(); }
   int64_t vocabulary_size() const override { return engine_->vocabulary_size(); }
   const ChatTemplate& chat_template() const override { return chat_template_; }
@@ -59,6 +66,7 @@ class EngineModel : public ServedModel {
  private:
   std::unique_ptr<TextEngine> engine_;
   ChatTemplate chat_template_;
+  std::unordered_set<uint64_t> end_tokens_;
 };
 
 }  // namespace

@@ -158,8 +158,8 @@ Result<std::vector<uint64_t>> BPETokenizerBase::encode(const std::string& input,
     return Error::Uninitialized;
   }
   try {
-    const std::string replaced = utf8::is_valid(input) ? std::string() : utf8::valid(input);
-    const std::string_view text = replaced.empty() ? std::string_view(input) : replaced;
+    std::string replaced;
+    const std::string_view text = utf8::valid(input, replaced);
     if (text.size() >= kNoToken) {
       return Error::EncodeFailure;
     }

@@ -31,6 +31,33 @@ enum class Error : error_code_t {
   RegexFailure = 0x09,
 };
 
+/// What an error means, as a sentence without its end.
+inline const char* to_string(Error error) {
+  switch (error) {
+    case Error::Ok:
+      return "it worked";
+    case Error::Internal:
+      return "the tokenizer is in a state that it should never reach";
+    case Error::Uninitialized:
+      return "no tokenizer has been loaded yet";
+    case Error::OutOfRange:
+      return "the vocabulary does not have the token or the text";
+    case Error::LoadFailure:
+      return "the file cannot be read";
+    case Error::EncodeFailure:
+      return "the text cannot be encoded";
+    case Error::Base64DecodeFailure:
+      return "the text is not base64";
+    case Error::ParseFailure:
+      return "the content of the file is not what the tokenizer expects";
+    case Error::DecodeFailure:
+      return "the token cannot be decoded";
+    case Error::RegexFailure:
+      return "the pattern is not a regular expression that the engine knows";
+  }
+  return "the error is not known";
+}
+
 }  // namespace tokenizers
 
 /// Logs the message (format and arguments as of printf) and returns `error__` where `cond__` is

@@ -266,8 +266,8 @@ Result<std::vector<uint64_t>> HFTokenizer::encode(const std::string& input, int8
     return Error::Uninitialized;
   }
   try {
-    const std::string replaced = utf8::is_valid(input) ? std::string() : utf8::valid(input);
-    const std::string& text = replaced.empty() ? input : replaced;
+    std::string replaced;
+    const std::string_view text = utf8::valid(input, replaced);
     if (text.size() >= kNoToken / 4) {
       return Error::EncodeFailure;
     }

@@ -97,6 +97,10 @@ TEST(Utf8, RefusesOverlongFormsAndSurrogates) {
   }
   EXPECT_TRUE(utf8::is_valid("aé€🙂"));
   EXPECT_EQ(utf8::valid("a\xe2\x82z"), "a\ufffdz");
+  std::string replaced;
+  const std::string whole = "aé", broken = "a\xe2\x82z";
+  EXPECT_EQ(utf8::valid(whole, replaced).data(), whole.data());
+  EXPECT_EQ(utf8::valid(broken, replaced), "a\ufffdz");
 }
 
 }  // namespace

@@ -56,6 +56,14 @@ std::string valid(std::string_view text) {
   return result;
 }
 
+std::string_view valid(const std::string& text, std::string& replaced) {
+  if (is_valid(text)) {
+    return text;
+  }
+  replaced = valid(text);
+  return replaced;
+}
+
 size_t incomplete_tail(std::string_view text) {
   const char* const end = text.data() + text.size();
   const size_t most = std::min<size_t>(text.size(), 3);

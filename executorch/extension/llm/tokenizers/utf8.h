@@ -85,6 +85,9 @@ bool is_valid(std::string_view text);
 /// `text` with U+FFFD in place of what is no UTF-8.
 std::string valid(std::string_view text);
 
+/// The same, where it lies if it is UTF-8, else in `replaced`.
+std::string_view valid(const std::string& text, std::string& replaced);
+
 /// How many bytes at the end of `text` are the start of a character that more bytes can complete.
 size_t incomplete_tail(std::string_view text);
 

@@ -1,7 +1,8 @@
-// Half, BFloat16, complex and Scalar.
+// Half, BFloat16, complex and Scalar, and numbers without arithmetic.
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <type_traits>
 
 #include <gtest/gtest.h>
 
@@ -9,7 +10,9 @@
 #include <c10/util/overflows.h>
 #include <c10/util/safe_numerics.h>
 #include <executorch/runtime/core/portable_type/bfloat16_math.h>
+#include <executorch/runtime/core/portable_type/bits_types.h>
 #include <executorch/runtime/core/portable_type/complex.h>
+#include <executorch/runtime/core/portable_type/qint_types.h>
 #include <executorch/runtime/core/portable_type/scalar.h>
 
 namespace executorch {
@@ -156,6 +159,22 @@ TEST(Irange, CountsAndIsEmptyBackwards) {
   for (const auto i : c10::irange(3, 1)) {
     FAIL() << i;
   }
+}
+
+template <class T, class Integer>
+constexpr bool is_opaque() {
+  return std::is_same_v<typename T::underlying, Integer> && sizeof(T) == sizeof(Integer) &&
+         alignof(T) == alignof(Integer) && std::is_trivial_v<T> && std::is_standard_layout_v<T> &&
+         !std::is_convertible_v<Integer, T>;
+}
+
+TEST(OpaqueNumbers, AreTypesOfTheirOwnOverIntegers) {
+  static_assert(is_opaque<qint8, int8_t>() && is_opaque<quint8, uint8_t>());
+  static_assert(is_opaque<qint32, int32_t>() && is_opaque<bits16, uint16_t>());
+  static_assert(is_opaque<quint4x2, uint8_t>() && is_opaque<bits4x2, uint8_t>());
+  static_assert(!std::is_convertible_v<quint8, bits8> && !std::is_convertible_v<bits8, bits1x8>);
+  EXPECT_EQ(qint32(-7).val_, -7);
+  EXPECT_EQ(bits8(200).val_, 200);
 }
 
 }  // namespace

@@ -49,13 +49,8 @@
     }                                              \
   } while (false)
 
-#define ET_LOG_MSG_AND_RETURN_IF_FALSE(cond__, message__, ...)                \
-  do {                                                                        \
-    if (!(cond__)) {                                                          \
-      ET_LOG(Error, "Check failed (%s): " message__, #cond__, ##__VA_ARGS__); \
-      return false;                                                           \
-    }                                                                         \
-  } while (false)
+/// Another name of ET_CHECK_OR_RETURN_FALSE (error.h).
+#define ET_LOG_MSG_AND_RETURN_IF_FALSE ET_CHECK_OR_RETURN_FALSE
 
 // Aborting checks, for code without a context.
 #define ET_TENSOR_CHECK_PREFIX__ "Tensors do not match"

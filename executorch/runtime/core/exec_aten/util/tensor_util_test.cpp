@@ -201,6 +201,17 @@ TEST(TensorData, IsSetSharedCopiedAndTakenAway) {
   EXPECT_EQ(b.const_data_ptr(), memory);
 }
 
+bool is_small(int x) {
+  ET_LOG_MSG_AND_RETURN_IF_FALSE(x < 9, "x is %d", x);
+  ET_LOG_MSG_AND_RETURN_IF_FALSE(x > -9, "x is negative");
+  return true;
+}
+
+TEST(TensorUtil, ChecksWithAMessageReturnFalse) {
+  EXPECT_TRUE(is_small(1));
+  EXPECT_FALSE(is_small(9) || is_small(-9));
+}
+
 }  // namespace
 }  // namespace runtime
 }  // namespace executorch

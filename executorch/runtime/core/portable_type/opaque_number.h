@@ -1,0 +1,19 @@
+#pragma once
+
+namespace executorch {
+namespace runtime {
+namespace etensor {
+
+/// An element that is stored as a `T` and has no arithmetic. The types of elements derive from it,
+/// so that each is a type of its own.
+template <class T>
+struct OpaqueNumber {
+  using underlying = T;
+  T val_;
+  OpaqueNumber() = default;
+  explicit OpaqueNumber(T val) : val_(val) {}
+};
+
+}  // namespace etensor
+}  // namespace runtime
+}  // namespace executorch
