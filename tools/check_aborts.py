@@ -108,6 +108,7 @@ ALLOWED: dict[tuple[str, str], tuple[int, str]] = {
     ("extension/executor_runner/main.cpp", "unchecked result"): (2, COUNTED),
     ("extension/llm/tokenizers/result.h", "abort"): (1, CONTRACT),
     ("extension/pybindings/program.cpp", "unchecked result"): (3, COUNTED),
+    ("extension/pybindings/shared_state.cpp", "unchecked result"): (1, COUNTED),
     ("extension/runner_util", "abort"): (3, CONTRACT),
     ("extension/tensor", "abort"): (25, CONTRACT),
 }

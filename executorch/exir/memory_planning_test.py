@@ -192,6 +192,8 @@ def test_unknown_name_and_alignment_are_refused():
         MemoryPlanningPass("best")
     with pytest.raises(ValueError, match="power of two"):
         MemoryPlanningPass(alignment=24)
+    with pytest.raises(TypeError, match="alignment: expected a number of bytes, found 'a'"):
+        MemoryPlanningPass(alignment="a")
 
 
 def test_inputs_and_outputs_are_left_to_the_caller_on_request():
@@ -289,8 +291,10 @@ def test_a_shared_buffer_that_a_backend_took_is_named():
     from executorch.exir.backend.test.demo_backend import DemoBackend
 
     partitioner = AllNodePartitioner(DemoBackend.__name__, [])
-    with pytest.raises(ExportError, match="DemoBackend took buffer state of method read as a con"):
+    with pytest.raises(ExportError) as error:
         _shared(torch.zeros(3), torch.zeros(3), read=partitioner)
+    assert "DemoBackend took buffer state of method read as a constant" in str(error.value)
+    assert "partitioner={'add': [...]} leaves read to operators" in str(error.value)
 
 
 @pytest.mark.parametrize("name", ["run", "__call__"])

@@ -109,9 +109,9 @@ def ready_made(quantize: str | None, backend: str | None) -> ExportRecipe:
         None: XNNPackRecipeType.FP32,
         "int8": XNNPackRecipeType.PT2E_INT8_DYNAMIC_PER_CHANNEL,
         "int8-static": XNNPackRecipeType.PT2E_INT8_STATIC_PER_CHANNEL,
-        "int4": XNNPackRecipeType.TORCHAO_INT8_DYNAMIC_ACT_INT4_WEIGHT_PER_CHANNEL,
+        "int4": XNNPackRecipeType.TORCHAO_INT8_DYNAMIC_ACT_INT4_WEIGHT_PER_TENSOR,  # by group
     }
-    if quantize not in recipes:
+    if not isinstance(quantize, (str, type(None))) or quantize not in recipes:
         raise ValueError(f"quantize: expected 'int8', 'int8-static' or 'int4', found {quantize!r}")
     recipe = ExportRecipe.get_recipe(recipes[quantize])
     if backend != "portable":

@@ -149,6 +149,27 @@ def test_recipes_of_xnnpack() -> None:
         ExportRecipe.get_recipe(XNNPackRecipeType.FP32, bits=3)
 
 
+def test_four_bit_recipes_have_the_groups_they_are_given() -> None:
+    from executorch.backends.xnnpack.recipes import XNNPackRecipeType
+
+    by_group = XNNPackRecipeType.TORCHAO_INT8_DYNAMIC_ACT_INT4_WEIGHT_PER_TENSOR
+    by_channel = XNNPackRecipeType.TORCHAO_INT8_DYNAMIC_ACT_INT4_WEIGHT_PER_CHANNEL
+
+    def granularity(kind: XNNPackRecipeType, **options: Any) -> str:
+        recipe = ExportRecipe.get_recipe(kind, **options).quantization_recipe
+        assert recipe is not None and recipe.ao_quantization_configs is not None
+        return str(recipe.ao_quantization_configs[0].ao_base_config.weight_granularity)
+
+    assert granularity(by_group) == "PerGroup(group_size=32)"
+    assert granularity(by_group, group_size=64) == "PerGroup(group_size=64)"
+    assert granularity(by_group, group_size=0) == granularity(by_channel) == "PerAxis(axis=0)"
+    with pytest.raises(ValueError, match="unknown options \\['group_size'\\]"):
+        granularity(by_channel, group_size=64)
+    for wrong in ("32", -1, 1.5):
+        with pytest.raises(ValueError, match="group_size: expected a count, found"):
+            granularity(by_group, group_size=wrong)
+
+
 class Difference(nn.Module):
     def forward(self, x: Tensor, more: dict[str, Tensor]) -> tuple[Tensor, Tensor]:
         return x, x - more["y"]
@@ -219,6 +240,8 @@ def test_wrong_arguments_are_refused() -> None:
         export(model, inputs, ExportRecipe(), quantize="int8")
     with pytest.raises(ValueError, match="expected 'int8', 'int8-static' or 'int4'"):
         export(model, inputs, quantize="int3")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="'int4', found \\['int8'\\]"):
+        export(model, inputs, quantize=["int8"])  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="must be provided .* 'forward', nn.Module"):
         export(model)
     with pytest.raises(ValueError, match="must be provided for method 'b'"):

@@ -151,7 +151,8 @@ class Module:
     """A program as an object to call: `model(x)` runs forward, `model.encode(x)` the method encode.
 
     Inputs are given one by one. A method with one output returns it, others a tuple. Methods are
-    loaded at their first call, each with memory of its own.
+    loaded at their first call, each with memory of its own, apart from mutable buffers that the
+    program was planned to share (`MemoryPlanningPass(share_mutable_buffers=True)`).
     """
 
     def __init__(

@@ -25,6 +25,7 @@ from tests.incremental.models import (
     Model,
     Rotary,
     Triangle,
+    Window,
 )
 
 # Sums of 32 products, two layers, scores of order one.
@@ -178,6 +179,38 @@ def test_a_call_that_did_not_end_is_not_trusted() -> None:
         if "cache" in name:
             buffer.fill_(float("nan"))
     torch.testing.assert_close(module(ids), model(ids), rtol=TOLERANCE, atol=TOLERANCE)
+
+
+@pytest.mark.parametrize(
+    ("number", "cache_dtype"), [(float("nan"), torch.float32), (float("inf"), torch.int8)]
+)
+@pytest.mark.parametrize("kind", [Model, Triangle, Window, AllPositions], ids=lambda k: k.__name__)
+@pytest.mark.parametrize("runs", ["eager", "portable"])
+def test_what_is_not_finite_is_forgotten_with_its_text(
+    kind: type[nn.Module], runs: str, number: float, cache_dtype: torch.dtype
+) -> None:
+    """A mask hides a later token by weight zero, and zero times that is not zero."""
+    model = made(kind)
+    spoilt = 7
+    with torch.no_grad():
+        model.embedding.weight[spoilt] = number
+    program = make_incremental(exported(model), cache_dtype=cache_dtype)
+    run = program.module()
+    if runs == "portable":
+        loaded = Runtime.get().load_program(to_edge(program).to_executorch().buffer)
+        method = loaded.load_method("forward")
+        run = lambda ids: method.execute([ids])  # noqa: E731
+    begun = [1, 2, 3, 4]
+    texts = [begun, [*begun, spoilt], [*begun, spoilt, 5], [*begun, 5], [*begun, 5, 6], [1, 2]]
+    for ids in [*texts, [1, spoilt], [1, 2, spoilt], [1, 2, 3]]:
+        given = torch.tensor([ids])
+        # Of the last token: what was computed of those before, the spoilt one cannot change.
+        expected, found = first(model(given)).detach(), first(run(given)).detach()
+        expected, found = (t[:, -1] if t.dim() == 3 else t for t in (expected, found))
+        assert expected.isnan().all() == (spoilt in ids)
+        step = 1 / 127 if cache_dtype == torch.int8 else TOLERANCE  # as above and below
+        largest = float(expected.nan_to_num().abs().max())
+        torch.testing.assert_close(found, expected, rtol=0, atol=step * largest, equal_nan=True)
 
 
 def test_last_only_returns_the_last_position() -> None:

@@ -159,9 +159,25 @@ class CausalConvolution(AllPositions):
         return self.alone(x).transpose(1, 2)
 
 
+class ConvolutionCutToTokens(AllPositions):
+    """Padded on both sides by the convolution, as Mamba has it; what looks ahead is cut off."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.by_channel = nn.Conv1d(WIDTH, WIDTH, 4, groups=WIDTH, padding=3)
+        self.apart = nn.Conv1d(WIDTH, WIDTH, 3, dilation=2, padding=4)
+
+    def hidden(self, ids: Tensor) -> Tensor:
+        n = ids.shape[1]
+        x = super().hidden(ids).transpose(1, 2)
+        x = F.silu(self.by_channel(x)[..., :n])
+        x = x + self.by_channel(x)[:, :, :-3] + self.by_channel(x).narrow(2, 0, n)
+        return self.apart(x)[..., :n].transpose(1, 2)
+
+
 CAUSAL = (
     Model, Triangle, SoftCap, Window, Alibi, Rotary, AllPositions, LastByIndex, LastByLength,
-    SameForEachLength, CausalConvolution,
+    SameForEachLength, CausalConvolution, ConvolutionCutToTokens,
 )  # fmt: skip
 
 
@@ -218,6 +234,36 @@ class Convolution(Model):
     def forward(self, ids: Tensor) -> Tensor:
         x = self.convolution(self.hidden(ids).transpose(1, 2)).transpose(1, 2)
         return self.head(x)[:, -1]
+
+
+class PaddedOnBothSides(Convolution):
+    """Each result is of two tokens before and its own; two more are of none that ends the text."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.convolution = nn.Conv1d(WIDTH, WIDTH, 3, padding=2)
+
+    def cut(self, x: Tensor, n: int) -> Tensor:
+        return x
+
+    def forward(self, ids: Tensor) -> Tensor:
+        x = self.cut(self.convolution(self.hidden(ids).transpose(1, 2)), ids.shape[1])
+        return self.head(x.transpose(1, 2))
+
+
+class CutOffTooFew(PaddedOnBothSides):
+    def cut(self, x: Tensor, n: int) -> Tensor:
+        return x[..., :-1]
+
+
+class CutOffFirst(PaddedOnBothSides):
+    def cut(self, x: Tensor, n: int) -> Tensor:
+        return x[..., 2:]
+
+
+class CutOffBoth(PaddedOnBothSides):
+    def cut(self, x: Tensor, n: int) -> Tensor:
+        return x[..., 1:-1]
 
 
 class PaddedOneTooMany(Model):
@@ -307,6 +353,10 @@ NOT_CAUSAL = {
     MeanOverTokens: "it computes over the tokens",
     TableThatChanges: "its value changes with the number of tokens",
     Convolution: "over 3 tokens whose operand has 0 entries before the first; stride 1, padding 1",
+    PaddedOnBothSides: "look beyond the last token, and it does not cut them off",
+    CutOffTooFew: "look beyond the last token, and it cuts out others than the tokens'",
+    CutOffFirst: "look beyond the last token, and it cuts out others than the tokens'",
+    CutOffBoth: "look beyond the last token, and it cuts out others than the tokens'",
     PaddedOneTooMany: "over 3 tokens whose operand has 3 entries before the first",
     PaddedBehind: "tokens are padded elsewhere than before the first",
     PaddedAlone: "tokens padded before the first, and no convolution of them",

@@ -65,7 +65,7 @@ def recipe(quantize: str | None, backend: str) -> Any:
     kinds = {
         None: XNNPackRecipeType.FP32,
         "int8": XNNPackRecipeType.PT2E_INT8_DYNAMIC_PER_CHANNEL,
-        "int4": XNNPackRecipeType.TORCHAO_INT8_DYNAMIC_ACT_INT4_WEIGHT_PER_CHANNEL,
+        "int4": XNNPackRecipeType.TORCHAO_INT8_DYNAMIC_ACT_INT4_WEIGHT_PER_TENSOR,  # by group
     }
     made = ExportRecipe.get_recipe(kinds[quantize])
     return made if backend == "xnnpack" else replace(made, lowering_recipe=None)

@@ -124,6 +124,14 @@ def test_unknown_and_repeated_methods_are_refused(program):
         BundledProgram(program, suites() + suites())
     with pytest.raises(TypeError, match="input 0 is a str"):
         MethodTestCase(("text",))
+    with pytest.raises(TypeError, match="executorch_program: expected what to_executorch gave, fo"):
+        BundledProgram(3, [])
+    with pytest.raises(TypeError, match="expected a list of MethodTestSuites, found 3"):
+        BundledProgram(program, 3)
+    with pytest.raises(TypeError, match="expected a MethodTestSuite, found 3"):
+        BundledProgram(program, [3])
+    with pytest.raises(TypeError, match="expected a BundledProgram, found 3"):
+        serialize_from_bundled_program_to_flatbuffer(3)
 
 
 def test_damaged_files_are_refused(program):

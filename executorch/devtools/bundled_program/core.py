@@ -25,7 +25,8 @@ class BundledProgram:
     method_test_suites   one per method at most; every test case must fit the method
     pte_file_path        a .pte file
 
-    ValueError, with method, test case and input, where a test case does not fit.
+    ValueError, with method, test case and input, where a test case does not fit; TypeError for
+    what is no program or no list of suites.
     """
 
     def __init__(
@@ -36,6 +37,12 @@ class BundledProgram:
     ) -> None:
         if (executorch_program is None) == (pte_file_path is None):
             raise RuntimeError("give either executorch_program or pte_file_path")
+        if executorch_program is not None and not hasattr(executorch_program, "executorch_program"):
+            raise TypeError(
+                f"executorch_program: expected what to_executorch gave, found "
+                f"{executorch_program!r:.80}"
+            )
+        _require_suites(method_test_suites)
         self.executorch_program = executorch_program
         self._pte_file_path = pte_file_path
         # The file has them in this order.
@@ -69,6 +76,16 @@ class BundledProgram:
                 BUNDLED_PROGRAM_SCHEMA_VERSION, suites, self._program_bytes()
             )
         return self._schema
+
+
+def _require_suites(suites: Any) -> None:
+    if not isinstance(suites, Sequence):
+        raise TypeError(
+            f"method_test_suites: expected a list of MethodTestSuites, found {suites!r:.80}"
+        )
+    for suite in suites:
+        if not isinstance(suite, MethodTestSuite):
+            raise TypeError(f"method_test_suites: expected a MethodTestSuite, found {suite!r:.80}")
 
 
 def _case(case: MethodTestCase) -> schema.BundledMethodTestCase:

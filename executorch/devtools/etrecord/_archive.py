@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import zipfile
 from typing import Any
 
@@ -44,6 +45,8 @@ class Reader:
 
     def __init__(self, path: Any) -> None:
         self._path = path
+        if not isinstance(path, (str, os.PathLike)) and not hasattr(path, "seek"):
+            raise TypeError(f"etrecord: expected a path or a binary file, got {type(path)}")
         try:
             self._archive = zipfile.ZipFile(path)
         except zipfile.BadZipFile as error:

@@ -127,6 +127,10 @@ class ETRecord:
 
     def add_extra_export_modules(self, extra_recorded_export_modules: dict[str, Any]) -> None:
         """Record programs of any stage: ExportedPrograms, ExirExportedPrograms or managers."""
+        if not isinstance(extra_recorded_export_modules, Mapping):
+            raise RuntimeError(
+                _unsupported("extra_recorded_export_modules", extra_recorded_export_modules)
+            )
         graphs = dict(self.graph_map or {})
         for name, programs in extra_recorded_export_modules.items():
             if name in [reserved.value for reserved in _Name]:
@@ -205,6 +209,8 @@ class ETRecord:
 def _replacing(path: Path) -> Iterator[Any]:
     """A file that takes the place of `path` when it is complete; a file object is used as it is."""
     if not isinstance(path, (str, os.PathLike)):
+        if not hasattr(path, "write"):
+            raise TypeError(f"etrecord: expected a path or a binary file, got {type(path)}")
         yield path
         return
     new = _native.OutputFile(os.fsdecode(path))

@@ -186,6 +186,11 @@ def test_what_is_added_twice_or_missing_is_refused(exported) -> None:
         record.add_extra_export_modules({"exported_program": exported})
     with pytest.raises(RuntimeError, match="Unsupported type of executorch_program.*int"):
         record.add_executorch_program(5)
+    with pytest.raises(RuntimeError, match="Unsupported type of extra_recorded_export_modules.*li"):
+        record.add_extra_export_modules([exported])
+    record.add_executorch_program(manager.to_executorch())
+    with pytest.raises(TypeError, match="etrecord: expected a path or a binary file, got .*int"):
+        record.save(5)
     with pytest.raises(RuntimeError, match="generate_etrecord=True"):
         manager.to_executorch().get_etrecord()
 
@@ -254,6 +259,8 @@ def test_a_file_that_is_no_archive_is_refused(tmp_path: Path) -> None:
     path.write_text("no record")
     with pytest.raises(RuntimeError, match="invalid etrecord file"):
         parse_etrecord(path)
+    with pytest.raises(TypeError, match="etrecord: expected a path or a binary file, got .*int"):
+        parse_etrecord(3)
 
 
 def test_a_failed_save_leaves_the_old_file(exported, tmp_path: Path) -> None:

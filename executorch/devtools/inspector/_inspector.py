@@ -279,8 +279,14 @@ def _reference(record: ETRecord, name: str | None, check: bool) -> tuple[Exporte
 
 def _read_dump(path: str | None, data: bytes | None) -> Any:
     if path is None:
-        assert data is not None
+        if not isinstance(data, (bytes, bytearray, memoryview)):
+            raise TypeError(
+                f"etdump_data: expected the bytes of an ETDump, got {type(data)}; a file's path is "
+                "etdump_path"
+            )
         return deserialize_from_etdump_flatcc(bytes(data))
+    if not isinstance(path, (str, os.PathLike)):
+        raise TypeError(f"etdump_path: expected a path, got {type(path)}")
     with open(path, "rb") as file:
         try:
             return deserialize_from_etdump_flatcc(file.read())
@@ -290,6 +296,8 @@ def _read_dump(path: str | None, data: bytes | None) -> Any:
 
 def _debug_buffer(path: str) -> Any:
     """The file's bytes, mapped; tensors over them may be written without changing the file."""
+    if not isinstance(path, (str, os.PathLike)):
+        raise TypeError(f"debug_buffer_path: expected a path, got {type(path)}")
     with open(path, "rb") as file:
         if os.fstat(file.fileno()).st_size == 0:
             return bytearray()

@@ -443,6 +443,12 @@ def test_one_source_of_a_dump_is_needed(tmp_path: Path) -> None:
         Inspector(etdump_path=str(path))
     with pytest.raises(FileNotFoundError):
         Inspector(etdump_path=str(tmp_path / "gone"))
+    with pytest.raises(TypeError, match="etdump_data: expected the bytes of an ETDump, got .*str"):
+        Inspector(etdump_data="abc")
+    with pytest.raises(TypeError, match="etdump_path: expected a path, got .*int"):
+        Inspector(etdump_path=3)
+    with pytest.raises(TypeError, match="debug_buffer_path: expected a path, got .*int"):
+        Inspector(etdump_data=dump(EXECUTE), debug_buffer_path=3)
 
 
 def test_compare_results_gives_each_metric_of_each_output(capsys) -> None:

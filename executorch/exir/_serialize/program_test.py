@@ -258,6 +258,8 @@ def test_all_ways_of_writing_give_the_same_bytes(tmp_path):
     with open(tmp_path / "raw", "wb", buffering=0) as raw:
         manager.write_to_file(raw)
     assert (tmp_path / "raw").read_bytes() == manager.buffer
+    with pytest.raises(TypeError, match="expected a binary file object, found .*raw'; save writes"):
+        manager.write_to_file(str(tmp_path / "raw"))
 
 
 class _Calls(io.RawIOBase):

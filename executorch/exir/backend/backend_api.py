@@ -241,6 +241,13 @@ def _tagged(program: ExportedProgram, partitioner: Partitioner) -> PartitionResu
             f"its DelegationSpec; found {result.partition_tags!r}"
         )
     check_delegation(f"{partitioner}.partition", result.partition_tags)
+    for node in nodes:
+        tag = node.meta.get(TAG)
+        if node.op == "call_function" and tag is not None and tag not in result.partition_tags:
+            raise ValueError(
+                f"{partitioner}.partition: node {node} has the tag {tag!r}, which partition_tags "
+                f"does not have; it has {sorted(map(str, result.partition_tags))}"
+            )
     return result
 
 

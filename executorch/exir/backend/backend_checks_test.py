@@ -1,5 +1,6 @@
 """What backends and partitioners give of the wrong kind is refused with their name."""
 
+import re
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from executorch.exir.backend.backend_details import BackendDetails, PreprocessRe
 from executorch.exir.backend.canonical_partitioners.all_node_partitioner import AllNodePartitioner
 from executorch.exir.backend.compile_spec_schema import CompileSpec
 from executorch.exir.backend.partitioner import DelegationSpec, Partitioner, PartitionResult
+from executorch.exir.backend.subgraphs import TAG
 
 PROGRAM = torch.export.export(torch.nn.ReLU(), (torch.ones(2),))
 
@@ -86,6 +88,20 @@ def test_every_program_has_a_result(
 def test_tags_have_delegation_specs(spec: Any, message: str) -> None:
     with pytest.raises(TypeError, match=rf"partition: partition_tags\['all'\]: {message}"):
         to_edge(PROGRAM).to_backend(TagsAll(spec))
+
+
+@pytest.mark.parametrize("declared", [[], ["other"]])
+def test_tags_of_nodes_are_among_those_given(declared: list[str]) -> None:
+    class Forgets(Partitioner):
+        def partition(self, program: Any) -> PartitionResult:
+            (relu,) = [n for n in program.graph.nodes if n.op == "call_function"]
+            relu.meta[TAG] = "t"
+            tags = dict.fromkeys(declared, DelegationSpec("GivesOne", []))
+            return PartitionResult(program, tags)
+
+    message = "node aten_relu_default has the tag 't', which partition_tags does not have; it has "
+    with pytest.raises(ValueError, match=re.escape(message + str(declared))):
+        to_edge(PROGRAM).to_backend(Forgets())
 
 
 def test_whole_programs_are_checked_as_well() -> None:

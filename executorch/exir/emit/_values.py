@@ -118,12 +118,18 @@ def _number(value: Any, kind: str) -> KernelTypes:
     if kind == "bool":
         return schema.Bool(bool(value))
     if kind in ("int", "SymInt"):
-        if value != int(value):
+        if isinstance(value, float) and not value.is_integer():
             raise TypeError(f"{value!r} stands where an integer is expected")
-        return schema.Int(int(value))
+        return _int64(int(value))
     if isinstance(value, bool):
         return schema.Bool(value)
-    return schema.Int(value) if isinstance(value, int) else schema.Double(value)
+    return _int64(value) if isinstance(value, int) else schema.Double(value)
+
+
+def _int64(value: int) -> schema.Int:
+    if not -(2**63) <= value < 2**63:
+        raise ValueError(f"{value} does not fit into the 64 bits of a program's integers")
+    return schema.Int(value)
 
 
 def _empty_tensor() -> schema.Tensor:

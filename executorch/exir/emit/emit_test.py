@@ -343,6 +343,12 @@ def test_constant_methods_follow_the_methods():
     assert manager.config_methods == set(constants)
 
 
+@pytest.mark.parametrize("number", [2**63, -(2**63) - 1, [1, 2**70]])
+def test_integers_of_more_than_64_bits_are_refused_by_name(number):
+    with pytest.raises(ExportError, match="constant method n: -?[0-9]+ does not fit into the 64 b"):
+        _lower(_LinearRelu(), (torch.randn(2, 4),), constant_methods={"n": number})
+
+
 def test_missing_operator_is_named_with_its_line(monkeypatch):
     monkeypatch.setattr(
         "executorch.exir.program._executorch.known_operators", lambda: frozenset({"aten::mul.out"})

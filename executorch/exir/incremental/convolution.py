@@ -1,7 +1,8 @@
 """Causal convolutions: tokens are padded before the first, and each is convolved with those before.
 
 The padded value itself is never kept or cut: the convolution takes the part of it that its rows
-need.
+need. A convolution that pads as much on both sides itself gives more results than there are tokens;
+the first are those of the tokens, and have to be cut out. It is made where they are.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import torch
 from torch.fx import Node
 
 from executorch.exir.incremental.errors import NotCausalError
+from executorch.exir.incremental.lengths import token_dims
 from executorch.exir.incremental.rewriter import FULL, Rewriter
 from executorch.exir.incremental.values import Kind, Value, arguments
 
@@ -21,7 +23,10 @@ PADDINGS = {aten.constant_pad_nd.default, aten.pad.default}
 # Where their stride, padding and dilation are.
 CONVOLUTIONS = {aten.conv1d.default: (3, 4, 5), aten.convolution.default: (3, 4, 5)}
 _DEFAULTS = (1, 0, 1)
+_PADDING = 4
+CUTS = {aten.slice.Tensor, aten.narrow.default}
 _END = 2**63 - 1
+_LONGER = "a convolution padded on both sides gives entries that look beyond the last token"
 
 
 def classify_padding(rw: Rewriter, node: Node) -> Value:
@@ -56,12 +61,27 @@ def classify_convolution(rw: Rewriter, node: Node) -> Value:
     )
     transposed = node.target is aten.convolution.default and given[6]
     seen = dilation * (shape[2] - 1)
+    if stride == 1 and padding == seen > 0 and value.kind is Kind.ROWS and not transposed:
+        return Value(Kind.LONGER, 2)
     if stride != 1 or padding != 0 or transposed or seen != value.before:
         raise NotCausalError(
             node,
             f"a convolution over {seen + 1} tokens whose operand has {value.before} entries before "
             f"the first; stride {stride}, padding {padding}; a causal one has {seen}, 1 and 0",
         )
+    return Value(Kind.ROWS, 2)
+
+
+def classify_cut(rw: Rewriter, node: Node) -> Value:
+    """Of a convolution that is longer than the text: the tokens' results, all of them and no other.
+    Its own extent says so, which is the text's only if nothing else is left."""
+    if node.target not in CUTS:
+        raise NotCausalError(node, f"{_LONGER}, and it does not cut them off")
+    given = [*arguments(node), None, None, None]
+    is_last = given[1] in (2, -1) and given[2] in (None, 0)
+    step = given[4] if node.target is aten.slice.Tensor else 1
+    if not is_last or step not in (None, 1) or token_dims(node.meta["val"], rw.symbol) != [2]:
+        raise NotCausalError(node, f"{_LONGER}, and it cuts out others than the tokens'")
     return Value(Kind.ROWS, 2)
 
 
@@ -76,10 +96,25 @@ def make_convolution(rw: Rewriter, node: Node) -> Node:
     if value.kind is Kind.ROWS:
         rows = rw.rows(source)
     else:
-        padded = rw.copy(source, rw.full, FULL)
-        shape = list(padded.meta["val"].shape)
-        shape[value.row] = rw.count.meta["val"] + value.before
-        with rw.fake_mode:
-            fake = torch.empty(shape, dtype=padded.meta["val"].dtype)
-        rows = rw.call(aten.slice.Tensor, padded, value.row, rw.start, _END, value=fake)
+        rows = _last_entries(rw, rw.copy(source, rw.full, FULL), value.row, value.before)
     return rw.copy(node, lambda n: rows if n is source else rw.now(n))  # type: ignore[no-any-return]
+
+
+def make_cut(rw: Rewriter, node: Node) -> Node:
+    """The rows of the convolution that `node` cuts: padded before the first token instead."""
+    convolution = arguments(node)[0]
+    source, *others = arguments(convolution)
+    before = _single(others[_PADDING - 1])
+    padded = rw.call(aten.constant_pad_nd.default, rw.full(source), [before, 0], 0)
+    others[_PADDING - 1] = [0]
+    others = [rw.now(a) if isinstance(a, Node) else a for a in others]
+    return rw.call(convolution.target, _last_entries(rw, padded, 2, before), *others)
+
+
+def _last_entries(rw: Rewriter, padded: Node, dim: int, before: int) -> Node:
+    """Of all tokens with `before` entries before them: those that the rows are computed from."""
+    shape = list(padded.meta["val"].shape)
+    shape[dim] = rw.count.meta["val"] + before
+    with rw.fake_mode:
+        fake = torch.empty(shape, dtype=padded.meta["val"].dtype)
+    return rw.call(aten.slice.Tensor, padded, dim, rw.start, _END, value=fake)

@@ -165,6 +165,7 @@ class _Builder:
             counted = rw.call(aten.minimum.default, self.kept, common)
             none = rw.call(aten.full.default, [1], 0, dtype=torch.int64)
             self.begun = rw.call(aten.index_put.default, self.kept, [self.first], none)
+            self.none = none
             extent = self._new_extent()
             rw.start = rw.call(
                 aten._local_scalar_dense.default, counted, value=self.extent - extent
@@ -240,6 +241,8 @@ class _Builder:
                 raise NotCausalError(node, "scores of pairs of tokens are returned")
             if value.kind is Kind.PADDED:
                 raise NotCausalError(node, "tokens padded before the first are returned")
+            if value.kind is Kind.LONGER:
+                raise NotCausalError(node, "entries that look beyond the last token are returned")
             if value.kind is not Kind.ROWS:
                 return rw.now(node)
             if self.last_only:
@@ -254,9 +257,32 @@ class _Builder:
         new_tokens = rw.new[ROWS, self.tokens]
         seen = rw.call(aten.index_put.default, self.seen, index, new_tokens, value=value)
         count = rw.call(aten.add.Scalar, self.last, 1)
+        spoilt = self._has_nan()
+        if spoilt is not None:
+            count = rw.call(aten.where.self, spoilt, self.none, count)
         all_kept = rw.call(aten.index_put.default, self.begun, [self.first], count)
         kept = [(buffer, new) for buffer, new, _ in rw.caches]
         return [*kept, (self.seen, seen), (self.kept, all_kept)]
+
+    def _has_nan(self) -> Node | None:
+        """Whether a NaN is among what was computed to be kept.
+
+        A value that is not finite reaches earlier tokens, too: the weight zero that a mask gives it
+        makes a NaN of it. What was kept of them would be wrong in a text without that token. The
+        newest token attends to it as well, so that the NaN reaches all that is computed after it:
+        it is enough to look at what nothing else is kept behind, the last layer's keys and values;
+        before they are moved, so that whoever writes them may move them on the way.
+        """
+        rw = self.rw
+        spoilt: Node | None = None
+        last = _last_of([old for _, _, old in rw.caches])
+        for old in dict.fromkeys(rw.before_moves(old) for old in last):
+            with rw.source(old):
+                nan = rw.call(aten.any.default, rw.call(aten.isnan.default, rw.rows(old)))
+                if spoilt is not None:
+                    nan = rw.call(aten.logical_or.default, spoilt, nan)
+            spoilt = nan
+        return spoilt
 
     def _assemble(self, results: list[Any], state: list[tuple[Node, Node]]) -> ExportedProgram:
         rw, old = self.rw, self.program
@@ -307,6 +333,19 @@ class _Builder:
             arg = TensorArgument(result.name) if isinstance(result, Node) else spec.arg
             outputs.append(OutputSpec(spec.kind, arg, spec.target))
         return ExportGraphSignature(inputs, outputs)
+
+
+def _last_of(nodes: list[Node]) -> list[Node]:
+    """Those of the nodes, all of floats, that no other of them is computed from."""
+    before: set[Node] = set()
+    pending = [source for node in nodes for source in node.all_input_nodes]
+    while pending:
+        node = pending.pop()
+        if node not in before:
+            before.add(node)
+            pending += node.all_input_nodes
+    found = [n for n in nodes if n not in before and n.meta["val"].dtype.is_floating_point]
+    return list(dict.fromkeys(found))
 
 
 def _token_input(program: ExportedProgram) -> Node:

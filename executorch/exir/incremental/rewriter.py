@@ -177,6 +177,20 @@ class Rewriter:
                 best = at
         return best
 
+    def before_moves(self, old: Node) -> Node:
+        """The value whose elements `old` only moves, or some of them."""
+        from executorch.exir.incremental.movement import MOVES
+
+        best, at = old, old
+        while at.target in MOVES or at.target is operator.getitem:
+            source = self._only_source(at)
+            if source is None:
+                break
+            at = source
+            if not isinstance(self.values[at], list):
+                best = at
+        return best
+
     def _row_elements(self, node: Node) -> int:
         value = node.meta["val"]
         if isinstance(value, (list, tuple)):

@@ -18,8 +18,10 @@ from executorch.exir.incremental.convolution import (
     CONVOLUTIONS,
     PADDINGS,
     classify_convolution,
+    classify_cut,
     classify_padding,
     make_convolution,
+    make_cut,
 )
 from executorch.exir.incremental.errors import NotCausalError
 from executorch.exir.incremental.lengths import depends_on, token_dims
@@ -112,7 +114,7 @@ def classify(rw: Rewriter, node: Node) -> Any:
         return known[arguments(node)[1]] if isinstance(known, list) else known
     operands = [rw.values.get(n) for n in node.all_input_nodes]
     kinds = {v.kind for v in operands if isinstance(v, Value)}
-    tokens = {Kind.ROWS, Kind.PADDED, Kind.SCORES, Kind.WEIGHTS, Kind.LAST}
+    tokens = {Kind.ROWS, Kind.PADDED, Kind.LONGER, Kind.SCORES, Kind.WEIGHTS, Kind.LAST}
     if not kinds & tokens:
         return _without_tokens(rw, node, kinds, fake)
     if (
@@ -146,6 +148,8 @@ def _with_tokens(rw: Rewriter, node: Node) -> Any:
     padded = any(rw._is(n, Kind.PADDED) for n in node.all_input_nodes)
     if padded and target not in CONVOLUTIONS:
         raise NotCausalError(node, "tokens padded before the first, and no convolution of them")
+    if any(rw._is(n, Kind.LONGER) for n in node.all_input_nodes):
+        return classify_cut(rw, node)
     if is_selection(rw, node):
         return LAST
     if target in MOVES:
@@ -381,6 +385,8 @@ def apply(rw: Rewriter, node: Node, version: str) -> Any:
         return make_attention(rw, node)
     if node.target in CONVOLUTIONS:
         return make_convolution(rw, node)
+    if any(rw._is(n, Kind.LONGER) for n in node.all_input_nodes):
+        return make_cut(rw, node)
     if node.target in SIZED_MOVES:
         operand = rw.new[version, arguments(node)[0]]
         sizes = rw.sizes(node, value, version)

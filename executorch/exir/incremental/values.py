@@ -15,6 +15,7 @@ class Kind(Enum):
     LENGTH = auto()  # on the number of tokens alone
     ROWS = auto()  # entry i along `row` on tokens 0..i
     PADDED = auto()  # rows behind `before` entries of a constant
+    LONGER = auto()  # rows, and behind them entries that look beyond the last token
     SCORES = auto()  # an entry on the tokens up to the larger of its indices along `row` and `col`
     WEIGHTS = auto()  # scores after softmax along `col`: zero where col > row
     LAST = auto()  # on all tokens, without a dim for them

@@ -35,9 +35,6 @@ class FuseBatchNormIntoConv(Pass):
 
     takes = frozenset({Dialect.EDGE})
 
-    def edit(self, view: ProgramView) -> bool:
-        return self.edit_methods([view])
-
     def edit_methods(self, views: Sequence[ProgramView]) -> bool:
         if any(view.is_trained for view in views):
             return False

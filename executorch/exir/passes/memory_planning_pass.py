@@ -81,6 +81,10 @@ class MemoryPlanningPass(Pass):
         self.alloc_graph_output = alloc_graph_output
         self.alloc_mutable_buffers = alloc_mutable_buffers
         self.share_mutable_buffers = share_mutable_buffers
+        if not isinstance(alignment, int):
+            raise TypeError(
+                f"MemoryPlanningPass: alignment: expected a number of bytes, found {alignment!r}"
+            )
         if alignment < 1 or alignment & (alignment - 1):
             raise ValueError(f"MemoryPlanningPass: alignment {alignment} is no power of two")
         self.alignment = alignment

@@ -30,6 +30,7 @@ class EdgeToBackendOpsPass(CallPass):
         if overload_of(call.target) is not None:
             return False
         if call.target in PRIM_OPS:
+            _require_numbers(call)
             call.target = PRIM_OPS[call.target]
         elif call.target is torch.sym_sum:
             _expand_sum(call)
@@ -47,6 +48,18 @@ class EdgeToBackendOpsPass(CallPass):
         else:
             return False
         return True
+
+
+def _require_numbers(call: Node) -> None:
+    """A pass may have left a function of Python on tensors, which only looks like arithmetic."""
+    for operand in call.all_input_nodes:
+        if isinstance(operand.meta.get("val"), torch.Tensor):
+            raise ExportError(
+                ExportErrorType.NOT_SUPPORTED,
+                f"{call} = {call.target}: Python's function on {operand}, a tensor; expected an "
+                "edge operator, such as exir_ops.edge.aten.add.Tensor\n"
+                f"  in your model: {source_line(call)}",
+            )
 
 
 def _expand_sum(node: Node) -> None:

@@ -1,6 +1,7 @@
 """The passes between the edge dialect and emission, each on a graph that needs it."""
 
 import math
+import operator
 
 import pytest
 import torch
@@ -162,6 +163,20 @@ def test_powers_that_are_no_products_are_refused_with_their_line():
     with pytest.raises(ExportError, match="no operator for .*pow") as caught:
         EdgeToBackendOpsPass()(program.graph_module)
     assert "x / x.shape[0] ** 0.5" in str(caught.value)
+
+
+def test_functions_of_python_on_tensors_are_refused_by_name():
+    def add_one(graph_module):
+        (relu,) = [n for n in graph_module.graph.nodes if n.op == "call_function"]
+        with graph_module.graph.inserting_after(relu):
+            total = graph_module.graph.call_function(operator.add, (relu, 1))
+        total.meta = dict(relu.meta)
+        relu.replace_all_uses_with(total)
+        total.args = (relu, 1)
+
+    program = to_edge(export(nn.ReLU(), (torch.ones(3),)))
+    with pytest.raises(ExportError, match="add = .*function add>: .* on aten_relu_default, a tens"):
+        program.to_executorch(ExecutorchBackendConfig(passes=[add_one]))
 
 
 def test_sizes_of_the_example_are_planned_on_request():

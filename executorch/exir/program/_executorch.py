@@ -266,6 +266,11 @@ class ExecutorchProgramManager:
 
     def write_to_file(self, open_file: Any) -> None:
         """Write the .pte file to a binary file object, weights straight from their tensors."""
+        if not hasattr(open_file, "write"):
+            raise TypeError(
+                f"write_to_file: expected a binary file object, found {open_file!r:.80}; save "
+                "writes to a path"
+            )
         self._pte_data.write_to_file(open_file)
 
     def save(self, path: Any, progress: Callable[[int, int], None] | None = None) -> None:

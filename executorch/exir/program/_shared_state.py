@@ -32,8 +32,9 @@ def shared_buffers(programs: Mapping[str, ExportedProgram]) -> frozenset[str]:
             if name in owner and owner[name] != method:
                 raise _refused(
                     f"{backend} took buffer {name} of method {method} as a constant, but method "
-                    f"{owner[name]} changes it; delegate without {method}: a dict of partitioners "
-                    "by method"
+                    f"{owner[name]} changes it. Delegate only methods that change it themselves or "
+                    f"do not read it: partitioner={{{owner[name]!r}: [...]}} leaves {method} to "
+                    f"operators. Or give {method} the buffer's value as an input"
                 )
     return frozenset(owner)
 

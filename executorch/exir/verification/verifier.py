@@ -64,6 +64,11 @@ def _has_kernel(op: OpOverload) -> bool:
         return False
 
 
+def _is_pythons(target: Any) -> bool:
+    is_operator = isinstance(target, (EdgeOpOverload, OpOverload, HigherOrderOperator))
+    return not is_operator and target is not operator.getitem
+
+
 def _is_functional(op: Any) -> bool:
     schema = schema_of(op)
     return not schema.is_mutable and all(r.alias_info is None for r in schema.returns)
@@ -133,6 +138,16 @@ def _check_no_scalar_operand(node: Node) -> None:
             )
 
 
+def _check_numbers_only(node: Node) -> None:
+    """Python's own functions compute sizes: the runtime has them for numbers alone."""
+    for source, value in _tensors(node):
+        raise SpecViolationError(
+            f"{node} = {node.target}: Python's function on {source}, a tensor of {value.dtype} and "
+            f"shape {list(value.shape)}; expected an edge operator, such as "
+            "exir_ops.edge.aten.add.Tensor"
+        )
+
+
 _MEMORY_FORMAT_OPS = {_aten._to_copy.default, _aten.clone.default, _aten.empty.memory_format}
 
 
@@ -184,6 +199,8 @@ def EXIREdgeDialectVerifier(  # noqa: N802 (a class made to measure, under its p
             if not checks:
                 return
             for node in gm.graph.nodes:
+                if node.op == "call_function" and _is_pythons(node.target):
+                    _check_numbers_only(node)
                 if node.op == "call_function" and isinstance(node.target, EdgeOpOverload):
                     _check_no_scalar_operand(node)
                     _check_dim_order(node, skips)

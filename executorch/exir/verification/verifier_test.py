@@ -1,3 +1,5 @@
+import operator
+
 import pytest
 import torch
 from torch._export.verifier import SpecViolationError
@@ -35,6 +37,11 @@ def replaced(target, *, args=None, kwargs=None, dtype=None):
         (
             lambda: replaced(edge.aten.mul.Tensor, args=lambda x: (x, 2)),
             "argument other is the number 2",
+        ),
+        (
+            lambda: replaced(operator.add, args=lambda x: (x, 1)),
+            r"aten_relu_default = <built-in function add>: Python's function on input, a tensor of "
+            r"torch.float32 and shape \[1, 2, 3, 4\]; expected an edge operator",
         ),
     ],
 )

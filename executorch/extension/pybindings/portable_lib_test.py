@@ -19,7 +19,7 @@ from executorch.devtools.bundled_program.serialize import (
 from executorch.devtools.etdump.serialize import deserialize_from_etdump_flatcc
 from executorch.exir import to_edge
 from executorch.extension.pybindings import portable_lib
-from executorch.runtime import Runtime, Verification
+from executorch.runtime import Module, Runtime, Verification
 
 
 class Affine(nn.Module):
@@ -176,20 +176,52 @@ class Store(nn.Module):
         return self.memory.total.add_(x).clone()
 
 
-def test_methods_planned_to_share_state_share_it() -> None:
+def with_shared_state(methods: dict[str, nn.Module]) -> bytes:
     from executorch.exir import ExecutorchBackendConfig
     from executorch.exir.passes import MemoryPlanningPass
 
-    memory, example = Sum(), (torch.zeros(2),)
-    stores = {"put": Store(memory, True), "add": Store(memory, False)}
-    programs = {name: torch.export.export(s, example) for name, s in stores.items()}
+    example = (torch.zeros(2),)
+    programs = {name: torch.export.export(m, example) for name, m in methods.items()}
     planning = MemoryPlanningPass(share_mutable_buffers=True)
-    program = to_edge(programs).to_executorch(
-        ExecutorchBackendConfig(memory_planning_pass=planning)
-    )
-    module = portable_lib._load_for_executorch_from_buffer(bytes(program.buffer))
+    config = ExecutorchBackendConfig(memory_planning_pass=planning)
+    return bytes(to_edge(programs).to_executorch(config).buffer)
+
+
+def test_methods_planned_to_share_state_share_it() -> None:
+    memory = Sum()
+    data = with_shared_state({"put": Store(memory, True), "add": Store(memory, False)})
+    module = portable_lib._load_for_executorch_from_buffer(data)
     module.run_method("put", [torch.tensor([5.0, 6.0])])
     assert module.run_method("add", [torch.ones(2)])[0].tolist() == [6, 7]
+
+
+def test_methods_loaded_one_by_one_share_state_that_loading_does_not_reset() -> None:
+    class Other(nn.Module):
+        """A buffer of its own beside the shared one, both with values to begin with."""
+
+        def __init__(self, memory: nn.Module) -> None:
+            super().__init__()
+            self.memory = memory
+            self.register_buffer("own", torch.tensor([100.0, 200.0]))
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return self.own.add_(x) + self.memory.total.add_(x)
+
+    memory = Sum()
+    memory.total.fill_(7.0)
+    data = with_shared_state({"add": Store(memory, False), "other": Other(memory)})
+    one = torch.ones(2)
+    for order in ("add", "other"), ("other", "add"):
+        expected = {"add": [8, 8], "other": [110, 210]}
+        if order[0] == "other":
+            expected = {"other": [109, 209], "add": [9, 9]}
+        with Module(data) as model:
+            assert {name: model[name](one).tolist() for name in order} == expected
+            assert model["add"](one).tolist() == [10, 10]
+        program = Runtime.get().load_program(data)
+        a, b = (program.load_method(name) for name in order)
+        found = {name: m.execute([one])[0].tolist() for name, m in zip(order, (a, b), strict=True)}
+        assert found == expected
 
 
 def test_the_steps_of_a_call_can_be_taken_one_by_one(affine: bytes) -> None:

@@ -78,15 +78,25 @@ std::unique_ptr<runtime::DataLoader> open_program(const Source& source) {
 }
 
 Method& load(Module& module, std::mutex& mutex, const std::string& name,
-             runtime::EventTracer* tracer) {
+             runtime::EventTracer* tracer, ArenasWithState* arenas) {
   nb::gil_scoped_release unlocked;
   std::lock_guard<std::mutex> turn(mutex);
   LogCapture log;
-  log.check(module.load_method(name, nullptr, tracer), "loading method '" + name + "'");
+  const std::string what = "loading method '" + name + "'";
+  if (arenas == nullptr) {
+    log.check(module.load_method(name, nullptr, tracer), what);
+  } else {
+    const std::vector<uint8_t> state = arenas->state().copy();
+    const Error error = module.load_method(name, arenas->allocator(), tracer);
+    arenas->state().put_back(state);
+    log.check(error, what);
+  }
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"  // the one way to the Method itself
-  return *module.method(name).get();
+  Method& method = *module.method(name).get();
 #pragma GCC diagnostic pop
+  if (arenas != nullptr) arenas->state().use(method);
+  return method;
 }
 
 /// Keeps alive what results alias: the method and the memory that was lent to it.
@@ -122,6 +132,10 @@ LoadedProgram::LoadedProgram(Source source, Program::Verification verification,
   log.check(loader_->load(verification),
             "loading the program" + (source_.path.empty() ? std::string() : " " + source_.path));
   program_ = loader_->program();
+  const int64_t state_bytes = shared_state_bytes();
+  if (state_bytes > 0 && lies_in_cpu_memory()) {
+    state_ = std::make_unique<SharedState>(static_cast<size_t>(state_bytes));
+  }
 }
 
 Recording& LoadedProgram::recording() const {
@@ -149,29 +163,37 @@ MethodMeta LoadedProgram::method_meta(const std::string& name) const {
 std::unique_ptr<Module> LoadedProgram::make_module() const {
   return std::make_unique<Module>(program_, nullptr, nullptr, nullptr,
                                   open(source_.data_path, source_.data_buffer),
-                                  methods_share_state());
+                                  shared_state_bytes() > 0);
 }
 
 /// A program planned with shared mutable buffers keeps them in the second memory area, which then
 /// has the same size in every method.
-bool LoadedProgram::methods_share_state() const {
+int64_t LoadedProgram::shared_state_bytes() const {
   int64_t shared_bytes = 0;
   for (const std::string& name : method_names()) {
     const MethodMeta meta = method_meta(name);
-    if (meta.num_memory_planned_buffers() < 2) {
-      return false;
-    }
-    const int64_t bytes = *meta.memory_planned_buffer_size(1);
-    if (bytes == 0 || (shared_bytes != 0 && bytes != shared_bytes)) {
-      return false;
-    }
+    if (meta.num_memory_planned_buffers() < 2) return 0;
+    const int64_t bytes = *meta.memory_planned_buffer_size(kStateArena);
+    if (bytes == 0 || (shared_bytes != 0 && bytes != shared_bytes)) return 0;
     shared_bytes = bytes;
   }
-  return program_->num_methods() > 1;
+  return program_->num_methods() > 1 ? shared_bytes : 0;
 }
 
-Runner::Runner(Module& module, std::mutex& mutex, std::string name, runtime::EventTracer* tracer)
-    : method_(load(module, mutex, name, tracer)), mutex_(mutex), name_(std::move(name)) {}
+bool LoadedProgram::lies_in_cpu_memory() const {
+  for (const std::string& name : method_names()) {
+    const MethodMeta meta = method_meta(name);
+    for (size_t i = 0; i < meta.num_memory_planned_buffers(); ++i) {
+      const auto device = meta.memory_planned_buffer_device(i);
+      if (!device.ok() || !device->is_cpu()) return false;
+    }
+  }
+  return true;
+}
+
+Runner::Runner(Module& module, std::mutex& mutex, std::string name, runtime::EventTracer* tracer,
+               ArenasWithState* arenas)
+    : method_(load(module, mutex, name, tracer, arenas)), mutex_(mutex), name_(std::move(name)) {}
 
 MethodMeta Runner::meta() const {
   return method_.method_meta();

@@ -4,6 +4,7 @@
 #include <executorch/extension/pybindings/inputs.h>
 #include <executorch/extension/pybindings/outputs.h>
 #include <executorch/extension/pybindings/recording.h>
+#include <executorch/extension/pybindings/shared_state.h>
 #include <executorch/extension/training/module/joint_outputs.h>
 
 #include <map>
@@ -38,8 +39,10 @@ class LoadedProgram {
   bool has_recording() const { return recording_ != nullptr; }
   runtime::EventTracer* tracer() const { return has_recording() ? recording_->tracer() : nullptr; }
   /// The mutex that a method's runs hold: the recording's if there is one, since all methods share
-  /// it, else `own`.
-  std::mutex& turns(std::mutex& own) const { return has_recording() ? recording_->mutex() : own; }
+  /// it, the state's if methods share that, else `own`.
+  std::mutex& turns(std::mutex& own) const {
+    return has_recording() ? recording_->mutex() : state_ != nullptr ? state_->turns() : own;
+  }
   const Source& source() const { return source_; }
 
   const runtime::Program& program() const { return *program_; }
@@ -49,13 +52,20 @@ class LoadedProgram {
   /// A module over this program, with its own memory and state. It must not outlive the program.
   std::unique_ptr<Module> make_module() const;
 
+  /// What methods loaded one by one share, if the program was planned that way and lies in the
+  /// CPU's memory; else null.
+  SharedState* state() const { return state_.get(); }
+
  private:
-  bool methods_share_state() const;
+  /// The size of the mutable buffers that methods share; 0 if they share none.
+  int64_t shared_state_bytes() const;
+  bool lies_in_cpu_memory() const;
 
   Source source_;
   std::unique_ptr<Recording> recording_;
   std::unique_ptr<Module> loader_;  // owns the data loader behind program_
   std::shared_ptr<runtime::Program> program_;
+  std::unique_ptr<SharedState> state_;
 };
 
 /// One loaded method of `module`, and the memory that Python objects lend it between calls. Calls
@@ -63,7 +73,9 @@ class LoadedProgram {
 /// works.
 class Runner {
  public:
-  Runner(Module& module, std::mutex& mutex, std::string name, runtime::EventTracer* tracer);
+  /// `arenas` may be null: then the module allocates all of the method's memory.
+  Runner(Module& module, std::mutex& mutex, std::string name, runtime::EventTracer* tracer,
+         ArenasWithState* arenas = nullptr);
 
   runtime::MethodMeta meta() const;
   void set_max_work(uint64_t units);
@@ -120,13 +132,17 @@ class Runner {
   std::vector<Lent> lent_;
 };
 
-/// ExecuTorchMethod: one method with memory of its own.
+/// ExecuTorchMethod: one method with memory of its own, apart from state that methods share.
 class MethodHandle {
  public:
   MethodHandle(std::shared_ptr<LoadedProgram> program, const std::string& name)
       : program_(std::move(program)),
+        arenas_(program_->state() == nullptr
+                    ? nullptr
+                    : std::make_unique<ArenasWithState>(*program_->state(),
+                                                        program_->method_meta(name))),
         module_(program_->make_module()),
-        runner_(*module_, program_->turns(mutex_), name, program_->tracer()) {}
+        runner_(*module_, program_->turns(mutex_), name, program_->tracer(), arenas_.get()) {}
 
   Runner& runner() { return runner_; }
   /// The origin of an instruction, or, with `operation`, of the operation that the delegate called
@@ -141,6 +157,7 @@ class MethodHandle {
 
  private:
   std::shared_ptr<LoadedProgram> program_;
+  std::unique_ptr<ArenasWithState> arenas_;
   std::unique_ptr<Module> module_;
   std::mutex mutex_;
   Runner runner_;

@@ -42,8 +42,8 @@ void look(const runtime::MethodDraft& draft) {
 /// A method with one value that is looked at; its reader is an operator that is not pure.
 class CausalMaskTest : public ::testing::Test {
  protected:
-  CausalMaskTest() : plan_(builder_.method()) {}
-  ~CausalMaskTest() override { runtime::set_method_rewriter(nullptr); }
+  CausalMaskTest() : plan_(builder_.method()), former_(runtime::set_method_rewriter(look)) {}
+  ~CausalMaskTest() override { runtime::set_method_rewriter(former_); }
 
   int32_t constant(std::vector<float> items, std::vector<int32_t> sizes = {3, 4}) {
     builder_.constants.push_back(ProgramBuilder::bytes(items));
@@ -61,6 +61,7 @@ class CausalMaskTest : public ::testing::Test {
 
   ProgramBuilder builder_;
   PlanBuilder& plan_;
+  const runtime::MethodRewriter former_;
 
  private:
   // Only once, since it loads the program.
@@ -70,7 +71,6 @@ class CausalMaskTest : public ::testing::Test {
     plan_.outputs = {result};
     plan_.arenas = {0, static_cast<int64_t>(used_)};
     search = &wanted;
-    runtime::set_method_rewriter(look);
     const LoadedMethod loaded(builder_.build());
     EXPECT_EQ(loaded.error, runtime::Error::Ok);
     EXPECT_TRUE(!wanted.offset.has_value() || wanted.fits);

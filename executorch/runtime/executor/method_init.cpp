@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <new>
 #include <optional>
+#include <utility>
 
 // Limits of loops: on instructions, which take some seconds if they are small, and on their work,
 // which takes about half an hour.
@@ -136,8 +137,8 @@ Result<EValue> make_value(const fb::EValue& value, uint32_t index, MemoryAllocat
 
 }  // namespace
 
-void set_method_rewriter(MethodRewriter rewriter) {
-  method_rewriter = rewriter;
+MethodRewriter set_method_rewriter(MethodRewriter rewriter) {
+  return std::exchange(method_rewriter, rewriter);
 }
 
 Method::Method(const fb::ExecutionPlan& plan, const Program& program, MemoryManager* memory_manager,

@@ -64,9 +64,9 @@ struct MethodDraft {
 using MethodRewriter = void (*)(const MethodDraft& method);
 
 /// Sets the rewriter that is called for every method that is loaded from now on; null means none.
-/// Methods that are traced with the outputs of single instructions are not rewritten. Not
-/// thread-safe: call it from static initialisers or at the start of a program.
-void set_method_rewriter(MethodRewriter rewriter);
+/// Methods that are traced with the outputs of single instructions are not rewritten. Returns the
+/// rewriter until now. Not thread-safe: call it from static initialisers or at the start of a program.
+MethodRewriter set_method_rewriter(MethodRewriter rewriter);
 
 }  // namespace runtime
 }  // namespace executorch

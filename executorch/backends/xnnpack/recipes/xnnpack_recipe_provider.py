@@ -41,23 +41,27 @@ class XNNPACKRecipeProvider(BackendRecipeProvider):
         return list(XNNPackRecipeType)
 
     def create_recipe(self, recipe_type: RecipeType, **kwargs: Any) -> ExportRecipe | None:
-        """`group_size` (4-bit recipes; 32, or 0 for one scale by channel) is the only option.
+        """The only option is `group_size` of TORCHAO_INT8_DYNAMIC_ACT_INT4_WEIGHT_PER_TENSOR, whose
+        weights have a scale for so many along a row: 32, or 0 for one by channel.
 
-        Raises ValueError for another one.
+        Raises ValueError for another option, or a group size that is no count.
         """
         if not isinstance(recipe_type, XNNPackRecipeType):
             return None
-        four_bits = recipe_type.name.startswith("TORCHAO")
-        group_size = kwargs.pop("group_size", _GROUP) if four_bits else 0
+        by_group = recipe_type is XNNPackRecipeType.TORCHAO_INT8_DYNAMIC_ACT_INT4_WEIGHT_PER_TENSOR
+        group_size = kwargs.pop("group_size", _GROUP) if by_group else 0
+        if not isinstance(group_size, int) or group_size < 0:
+            raise ValueError(
+                f"{recipe_type.value}: group_size: expected a count, found {group_size!r}"
+            )
         if kwargs:
             raise ValueError(f"{recipe_type.value}: unknown options {sorted(kwargs)}")
         quantization = None
         if recipe_type in _PT2E:
             per_channel, dynamic = _PT2E[recipe_type]
             quantization = _pt2e(per_channel, dynamic)
-        elif four_bits:
-            per_channel = recipe_type.name.endswith("PER_CHANNEL")
-            quantization = _torchao(group_size if per_channel else None)
+        elif recipe_type.name.startswith("TORCHAO"):
+            quantization = _torchao(group_size)
         return ExportRecipe(
             name=recipe_type.value,
             quantization_recipe=quantization,
@@ -74,8 +78,8 @@ def _pt2e(per_channel: bool, dynamic: bool) -> QuantizationRecipe:
     return QuantizationRecipe(quantizers=[XNNPACKQuantizer().set_global(config)])
 
 
-def _torchao(group_size: int | None) -> QuantizationRecipe:
-    """None: one scale for a weight; 0: one for each output channel."""
+def _torchao(group_size: int) -> QuantizationRecipe:
+    """0: one scale for each output channel."""
     from torchao.quantization import Int8DynamicActivationIntxWeightConfig
     from torchao.quantization.granularity import PerAxis, PerGroup
 
@@ -86,7 +90,6 @@ def _torchao(group_size: int | None) -> QuantizationRecipe:
             and (not group_size or module.in_features % group_size == 0)
         )
 
-    # torchao has no 4-bit weight with one scale only: one for each channel is at least as exact.
     granularity = PerGroup(group_size) if group_size else PerAxis(0)
     config = Int8DynamicActivationIntxWeightConfig(
         weight_dtype=torch.int4,  # type: ignore[attr-defined]

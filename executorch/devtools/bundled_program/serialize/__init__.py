@@ -26,6 +26,8 @@ __all__ = [
 def _schema_of(bundled_program: BundledProgram | schema.BundledProgram) -> schema.BundledProgram:
     if isinstance(bundled_program, schema.BundledProgram):
         return bundled_program
+    if not isinstance(bundled_program, BundledProgram):
+        raise TypeError(f"expected a BundledProgram, found {bundled_program!r:.80}")
     return bundled_program.serialize_to_schema()
 
 
