@@ -385,6 +385,19 @@ def test_the_record_of_another_program_is_refused(
         inspector.calculate_numeric_gap("MSE")
 
 
+def test_operators_of_the_library_xnnpack_do_not_tell_programs_apart(
+    record: ETRecord, buffer: str
+) -> None:
+    other = record.copy()
+    nodes = {"Conv2d #1": [1], "StaticReshape #4": [2], "StaticSlice #6": [2]}
+    other._delegate_map = {"forward": {"0": {"name": "XnnpackBackend", "delegate_map": nodes}}}
+    data = delegated("Convolution (NHWC, F32) IGEMM #1", "Static Reshape (NC) #1")
+    inspector = Inspector(etdump_data=data, etrecord=other, debug_buffer_path=buffer)
+    with pytest.raises(ValueError) as error:  # there are no values in common either
+        inspector.calculate_numeric_gap("MSE")
+    assert "another program" not in str(error.value)
+
+
 def test_a_gap_without_values_in_common_is_refused(record: ETRecord, tmp_path: Path) -> None:
     other = record.copy()
     other.update_representative_inputs([torch.cat([X, X])])
