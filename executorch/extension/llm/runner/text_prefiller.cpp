@@ -1,8 +1,8 @@
 #include <executorch/extension/llm/runner/text_prefiller.h>
+#include <executorch/extension/llm/runner/util.h>
 #include <executorch/runtime/platform/log.h>
 
 #include <algorithm>
-#include <cmath>
 
 namespace executorch {
 namespace extension {
@@ -20,10 +20,7 @@ TensorPtr tensor_of(std::vector<uint64_t>& tokens, size_t begin, size_t n) {
 
 Error check(const std::vector<uint64_t>& tokens, float temperature) {
   ET_CHECK_OR_RETURN_ERROR(!tokens.empty(), InvalidArgument, "prefill: the prompt has no tokens");
-  ET_CHECK_OR_RETURN_ERROR(std::isfinite(temperature) && temperature >= 0, InvalidArgument,
-                           "prefill: the temperature is %f; expected 0 or more",
-                           static_cast<double>(temperature));
-  return Error::Ok;
+  return check_temperature(temperature);
 }
 
 }  // namespace
