@@ -10,8 +10,8 @@ from executorch.devtools.inspector._events import METHOD_EVENTS, OPERATOR_CALL, 
 from executorch.devtools.inspector._operators import METHOD, entry_of_delegate
 
 _PREFIX = "native_call_"  # of the event of a kernel
-# The library XNNPACK tells of operators that it made of the payload's, with layout and type, such as
-# "Convolution (NHWC, F32) IGEMM #1"; the record has the payload's, such as "Conv2d #1".
+# The library XNNPACK tells of operators that it made of the payload's, with layout and type, such
+# as "Convolution (NHWC, F32) IGEMM #1"; the record has the payload's, such as "Conv2d #1".
 _OF_XNNPACK = re.compile(r" \([A-Z0-9, ]+\)")
 
 
