@@ -107,10 +107,16 @@ int32_t moved(PlanBuilder& plan) {
   return out;
 }
 
-Error generate(const File& file, int32_t n_draft = 0, int32_t n_tokens = 2) {
+runtime::Result<std::unique_ptr<TextEngine>> load(
+    const File& file, std::shared_ptr<const tokenizers::Tokenizer> tokenizer = nullptr) {
   EngineOptions options;
   options.model_path = file.path;
-  auto engine = TextEngine::load(options);
+  options.tokenizer = std::move(tokenizer);
+  return TextEngine::load(options);
+}
+
+Error generate(const File& file, int32_t n_draft = 0, int32_t n_tokens = 2) {
+  auto engine = load(file);
   if (!engine.ok()) return engine.error();
   auto session = (*engine)->create_text_session();
   if (!session.ok()) return session.error();
@@ -135,9 +141,7 @@ TEST_F(HostileModel, LogitsWithoutVocabularyAreAnError) {
 
 TEST_F(HostileModel, TokensThatCannotBeReadAreNotKept) {
   const File file(moved);
-  EngineOptions options;
-  options.model_path = file.path;
-  const auto engine = TextEngine::load(options);
+  const auto engine = load(file);
   ASSERT_TRUE(engine.ok());
   const auto session = (*engine)->create_session();
   ASSERT_TRUE(session.ok());
@@ -173,9 +177,7 @@ class Sets final : public LogitProcessor {
 
 TEST_F(HostileModel, WhatWasKeptIsComputedAgainAfterNaN) {
   const File file(looked_up, nullptr, kCaches);
-  EngineOptions options;
-  options.model_path = file.path;
-  const auto engine = TextEngine::load(options);
+  const auto engine = load(file);
   ASSERT_TRUE(engine.ok());
   const auto session = (*engine)->create_text_session();
   ASSERT_TRUE(session.ok());
@@ -195,9 +197,7 @@ TEST_F(HostileModel, WhatWasKeptIsComputedAgainAfterNaN) {
 
 TEST_F(HostileModel, BiasOfATokenOutsideOfTheVocabularyIsAnError) {
   const File file(constant);
-  EngineOptions options;
-  options.model_path = file.path;
-  const auto engine = TextEngine::load(options);
+  const auto engine = load(file);
   ASSERT_TRUE(engine.ok());
   const auto session = (*engine)->create_text_session();
   ASSERT_TRUE(session.ok());
@@ -273,10 +273,7 @@ TEST_F(HostileModel, TokensThatTheTokenizerLacksAreNotChosen) {
   const Part ids = [](PlanBuilder& plan) { return integers(plan, {6}); };
   for (const bool ends : {false, true}) {
     const File file(ones({1, 1, kVocabulary}), ends ? ids : nullptr, kCaches);
-    EngineOptions options;
-    options.model_path = file.path;
-    options.tokenizer = std::make_shared<const FewLetters>();
-    const auto engine = TextEngine::load(options);
+    const auto engine = load(file, std::make_shared<const FewLetters>());
     ASSERT_TRUE(engine.ok());
     auto session = (*engine)->create_text_session();
     ASSERT_TRUE(session.ok());
