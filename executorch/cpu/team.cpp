@@ -1,5 +1,5 @@
+#include <executorch/cpu/machine.h>
 #include <executorch/cpu/team.h>
-
 #include <unistd.h>
 
 #include <algorithm>
@@ -23,9 +23,9 @@ constexpr std::chrono::microseconds kSpinTime{200}, kYieldTime{2000};
 // How long the caller spins until the helpers have finished their last ranges. A helper that takes
 // longer has probably lost its core and may need the caller's, so the caller then sleeps.
 constexpr std::chrono::microseconds kCallerSpinTime{100};
-// Bytes that are prefetched: by a helper a third of an L2 cache of 1 MiB, by the caller as much as
-// it can request without waiting.
-constexpr int64_t kFetchedByHelper = 384 * 1024, kFetchedByCaller = 2048;
+// Bytes that the caller prefetches: as much as it can request without waiting. A helper prefetches
+// half of what its L2 cache holds.
+constexpr int64_t kFetchedByCaller = 2048;
 constexpr int kSpins = 32;  // between readings of the clock
 
 void pause() {
@@ -137,7 +137,7 @@ void Team::help(size_t self) {
     }
     const auto range =
         static_cast<int64_t>(static_cast<size_t>(next.ranges) * self / (n_helpers_ + 1));
-    next.fetch(range, kFetchedByHelper,
+    next.fetch(range, machine().l2 / 2,
                [&] { return state_.load(std::memory_order_relaxed) / kLoop != state / kLoop; });
   }
 }
