@@ -238,22 +238,22 @@ HWY_INLINE void MultiplyPairs() {
   _tile_dpbf16ps(2, 5, 6);
   _tile_dpbf16ps(3, 5, 7);
 }
-template <class T>
+template <class A, class B>
 HWY_INLINE void AddPairs(const Operands& x, PanelSplit& next) {
   LoadVectors(x, 0);
-  for (int part = kParts<T> - 1; part > 0; --part) {
+  for (int part = kParts<A> - 1; part > 0; --part) {
     LoadTiles(x, part);
     MultiplyPairs();
   }
   LoadTiles(x, 0);
-  SplitLines<T>(next, next.rate);
+  SplitLines<B>(next, next.rate);
   MultiplyPairs();
-  if constexpr (kParts<T> == 3) {
+  if constexpr (kParts<B> == 3) {
     LoadVectors(x, 2);
-    SplitLines<T>(next, next.rate);
+    SplitLines<B>(next, next.rate);
     MultiplyPairs();
   }
-  if constexpr (kParts<T> == 1) return;
+  if constexpr (kParts<B> == 1) return;
   LoadVectors(x, 1);
   MultiplyPairs();
   LoadTiles(x, 1);
@@ -275,10 +275,10 @@ HWY_INLINE void MultiplyColumn(const Operands& x, int64_t part) {
   ET_MULTIPLY_TILE(2, 4)
   ET_MULTIPLY_TILE(3, 5)
 }
-template <class T, int kTiles>
+template <class A, class B, int kTiles>
 HWY_INLINE void AddColumn(const Operands& x, PanelSplit& next) {
-  constexpr bool kBoth = kParts<T> != 1;
-  if constexpr (kParts<T> == 3) {
+  constexpr bool kBoth = kParts<B> != 1;
+  if constexpr (kParts<B> == 3) {
     ET_LOAD_B(6, 0, 2);
     MultiplyColumn<kTiles, false>(x, 0);
   }
@@ -287,31 +287,29 @@ HWY_INLINE void AddColumn(const Operands& x, PanelSplit& next) {
     ET_LOAD_B(7, 0, 1);
     MultiplyColumn<kTiles, true>(x, 1);
   }
-  SplitLines<T>(next, next.rate);
+  SplitLines<B>(next, next.rate);
   MultiplyColumn<kTiles, kBoth>(x, 0);
-  if constexpr (kParts<T> == 3) {
-    SplitLines<T>(next, next.rate);
-    MultiplyColumn<kTiles, false>(x, 2);
-  }
+  if constexpr (kParts<B> == 3) SplitLines<B>(next, next.rate);
+  if constexpr (kParts<A> == 3) MultiplyColumn<kTiles, false>(x, 2);
 }
 
 /// Multiplies 2 tiles by 2 vectors of columns, or 2 or 4 tiles by one vector. With 4 registers of
 /// sums no product has to wait for another.
-template <class T, int kTiles, int kVectors>
+template <class A, class B, int kTiles, int kVectors>
 void MultiplyBlocks(const SplitTile& t, int64_t tile, int64_t vector) {
-  constexpr int64_t kBlockBytes = kParts<T> * kPartBytes;
-  const int64_t bytes = t.blocks * kBlockBytes;
-  Operands x{t.a + tile * bytes, t.b + vector * bytes, bytes, bytes};
+  constexpr int64_t kBytesOfA = kParts<A> * kPartBytes, kBytesOfB = kParts<B> * kPartBytes;
+  const int64_t tile_bytes = t.blocks * kBytesOfA, vector_bytes = t.blocks * kBytesOfB;
+  Operands x{t.a + tile * tile_bytes, t.b + vector * vector_bytes, tile_bytes, vector_bytes};
   PanelSplit& next = *t.next;
   _tile_zero(0);
   _tile_zero(1);
   _tile_zero(2);
   _tile_zero(3);
-  for (int64_t i = 0; i < t.blocks; ++i, x.a += kBlockBytes, x.b += kBlockBytes) {
+  for (int64_t i = 0; i < t.blocks; ++i, x.a += kBytesOfA, x.b += kBytesOfB) {
     if constexpr (kVectors == 2) {
-      AddPairs<T>(x, next);
+      AddPairs<A, B>(x, next);
     } else {
-      AddColumn<T, kTiles>(x, next);
+      AddColumn<A, B, kTiles>(x, next);
     }
   }
   const int64_t row_bytes = t.vectors * kLine, tile_floats = t.height * t.vectors * kBlockWidth;
@@ -333,18 +331,20 @@ void MultiplyBlocks(const SplitTile& t, int64_t tile, int64_t vector) {
 #undef ET_LOAD_B
 #undef ET_MULTIPLY_TILE
 
-/// Two vectors of columns take two tiles at once; the last vector of an odd number takes all.
-template <class T>
+/// Two vectors of columns take two tiles at once; the last vector of an odd number takes four.
+template <class A, class B>
 void Multiply(const SplitTile& t) {
   const Shapes shapes(t.height);
   shapes.keep();
   _tile_loadconfig(&shapes);
   int64_t v = 0;
   for (; v + 2 <= t.vectors; v += 2) {
-    for (int64_t i = 0; i < t.tiles; i += 2) MultiplyBlocks<T, 2, 2>(t, i, v);
+    for (int64_t i = 0; i < t.tiles; i += 2) MultiplyBlocks<A, B, 2, 2>(t, i, v);
   }
   if (v < t.vectors) {
-    t.tiles == 2 ? MultiplyBlocks<T, 2, 1>(t, 0, v) : MultiplyBlocks<T, 4, 1>(t, 0, v);
+    int64_t i = 0;
+    for (; i + 4 <= t.tiles; i += 4) MultiplyBlocks<A, B, 4, 1>(t, i, v);
+    if (i < t.tiles) MultiplyBlocks<A, B, 2, 1>(t, i, v);
   }
   _tile_release();
 }
@@ -375,8 +375,12 @@ void StoreFinished(const Tile<float>& t, const float* sums, int64_t rows, int64_
 
 template <class T>
 void FillParts(SplitKernels& k) {
-  k = {SplitRows<T>, SplitRest<T>, nullptr, Multiply<T>, AreFinite, StoreFinished};
-  if constexpr (std::is_same_v<T, BF16>) k.split_columns = SplitColumns;
+  k = {SplitRows<T>, SplitRest<T>, nullptr, Multiply<T, T>, nullptr, AreFinite, StoreFinished};
+  if constexpr (kParts<T> == 1) {
+    k.split_columns = SplitColumns;
+  } else {
+    k.multiply_by_floats = Multiply<T, float>;
+  }
 }
 
 }  // namespace HWY_NAMESPACE

@@ -34,7 +34,7 @@ constexpr int kSplitsOfBlock = kParts<T> == 3 ? 2 : 1;
 /// line r of a block of B holds elements r and r + 16 of each column. If elements have a single
 /// part, the elements of A stay in order, and line r of B holds elements 2 r and 2 r + 1.
 constexpr int64_t kBlockDepth = 32, kBlockWidth = 16, kPartBytes = 1024;
-/// The most tiles of rows of A that are multiplied in one call.
+/// The most tiles of rows of A that SplitBlocks multiplies in one call.
 constexpr int64_t kMostSplitTiles = 4;
 
 /// The next panel of B, which is split while the current one is multiplied.
@@ -54,7 +54,7 @@ struct PanelSplit {
 /// Tiles of rows of A times a panel of B.
 struct SplitTile {
   const uint8_t* a;       // the blocks of the first tile along k, then those of the next one
-  int64_t tiles, height;  // 2 or 4; rows of each, at most kBlockWidth
+  int64_t tiles, height;  // an even number; rows of each, at most kBlockWidth
   const uint8_t* b;
   int64_t vectors;  // of kBlockWidth columns
   int64_t blocks;   // along k
@@ -64,7 +64,7 @@ struct SplitTile {
   /// How often the product splits lines of `next`: `for_each_block` times for each block along k of
   /// each group of tiles and vectors whose sums fill the registers.
   int64_t steps(int64_t for_each_block) const {
-    return for_each_block * blocks * (vectors / 2 * (tiles / 2) + vectors % 2);
+    return for_each_block * blocks * (vectors / 2 * (tiles / 2) + vectors % 2 * ceil_div(tiles, 4));
   }
 };
 
@@ -83,6 +83,9 @@ struct SplitKernels {
   void (*split_columns)(const void* b, int64_t ldb, int64_t k, int64_t n, int64_t vectors,
                         uint8_t* to) = nullptr;
   void (*multiply)(const SplitTile&) = nullptr;
+  /// The same for a panel of floats, which have more parts than the rows may have. Null for elements
+  /// with a single part, as these lie in another order.
+  void (*multiply_by_floats)(const SplitTile&) = nullptr;
   /// Whether the first `rows` rows of the sums are finite.
   bool (*are_finite)(const float* sums, int64_t rows, int64_t width) = nullptr;
   /// Finishes sums[rows, width] and stores them, as a tile does with its own sums. Does not read

@@ -7,7 +7,8 @@
 /// carry a factor log2(e), so that probabilities are powers of 2.
 ///
 /// A task computes a group of queries of one head. It visits the keys in blocks of kKeys and copies
-/// each block once, as dense floats, for all its tiles. If there are few queries per key head
+/// each block once, as dense floats, for all its tiles. Where the machine has matrix registers and
+/// there are several tiles, these multiply (attention_split-inl.h). If there are few queries per key head
 /// (decoding), attention_few-inl.h is used instead: its vectors run along dim, and it reads each
 /// key and value once.
 // clang-format off
@@ -21,11 +22,14 @@
 
 #include <executorch/cpu/machine.h>
 #include <executorch/cpu/nn/attention_few-inl.h>
+#include <executorch/cpu/nn/attention_split-inl.h>
 #include <executorch/cpu/nn/attention_tiles-inl.h>
+#include <executorch/cpu/prefetch.h>
 #include <executorch/cpu/threadpool.h>
 
 #include <algorithm>
 #include <limits>
+#include <optional>
 
 HWY_BEFORE_NAMESPACE();
 namespace executorch::cpu {
@@ -38,8 +42,11 @@ constexpr int64_t kLeastGroup = 128, kMostGroup = 1024;
 /// The number of queries of a task, a multiple of the tile's. It is so large that keys, which come
 /// from memory, are copied rarely, but the queries and their results stay in the L2 cache, and
 /// there are tasks enough for all threads.
-inline int64_t GroupSize(const Attention& a) {
-  const Size kept = (Size(a.dim) + a.value_dim + 2) * 4;  // bytes of a query
+template <class K>
+int64_t GroupSize(const Attention& a) {
+  const Size parts = SplitProducts<K>::Pays(a) ? SplitProducts<K>::QuerySize(a) : Size(0);
+  const Size kept =  // bytes of a query
+      (Size(a.dim) + a.value_dim + 2 + parts / (kMaxVectors * kLanes)) * 4;
   const auto threads = static_cast<int64_t>(loop_threads());
   const int64_t tasks = threads == 1 ? 1 : 4 * threads, heads = a.batch * a.heads;
   const int64_t groups = (tasks + heads - 1) / heads;
@@ -66,9 +73,13 @@ class HeadTask {
 
   static Size ScratchSize(const Attention& a, int64_t group) {
     const Size k_row = RoundUp(a.dim, kLanes), v_row = RoundUp(a.value_dim, kLanes);
-    const Size per_tile = (k_row + v_row + 2) * kMaxWidth;
+    Size per_tile = (k_row + v_row + 2) * kMaxWidth, split = 0;
+    if (SplitProducts<K>::Pays(a)) {
+      per_tile = per_tile + SplitProducts<K>::QuerySize(a);
+      split = SplitProducts<K>::ScratchSize(a);
+    }
     return (k_row + v_row + kMaxWidth) * kKeys + max(max(k_row, v_row), kKeys) * kMaxWidth +
-           kMaxWidth * kKeys + per_tile * (group / kMaxWidth);
+           kMaxWidth * kKeys + per_tile * (group / kMaxWidth) + split;
   }
 
   /// Computes queries [first, first + count); count is at most the size of a group.
@@ -79,13 +90,14 @@ class HeadTask {
     for (int64_t key = 0; key < keys; key += kKeys) {
       const int64_t n = std::min(kKeys, keys - key);
       copied_ = false;
-      for (int64_t t = 0; t < n_tiles_; ++t) Visit(tiles_[t], key, n);
+      for (int64_t t = 0; t < n_tiles_; ++t) Visit(t, key, n);
     }
     for (int64_t t = 0; t < n_tiles_; ++t) Finish(tiles_[t]);
   }
 
  private:
   static constexpr int64_t kMaxWidth = kMaxVectors * kLanes;
+  static constexpr auto kSize = static_cast<int64_t>(sizeof(K));
   static constexpr int64_t kMaxTiles = RoundUp(kMostGroup, kMaxWidth) / kMaxWidth;
 
   template <class U>
@@ -105,8 +117,11 @@ class HeadTask {
     s_ = take(kKeys * kMaxWidth);
     rows_ = take(kMaxWidth * std::max(wide, kKeys));
     columns_ = take(kMaxWidth * kKeys);
+    const bool splits = SplitProducts<K>::Pays(a_);
+    if (splits) split_.emplace(a_, take(SplitProducts<K>::ScratchSize(a_).value()));
     for (int64_t t = 0; t < group / kMaxWidth; ++t) {
       Tile& tile = tiles_[t];
+      if (splits) query_parts_[t] = take(SplitProducts<K>::QuerySize(a_).value());
       tile.q = take(kMaxWidth * k_row_);
       tile.o = take(kMaxWidth * v_row_);
       tile.max = take(kMaxWidth);
@@ -133,6 +148,7 @@ class HeadTask {
       for (int64_t p = 0; p < a_.dim * width; p += kLanes) {
         hn::StoreU(hn::Mul(hn::LoadU(d, tile.q + p), scale), d, tile.q + p);
       }
+      if (split_) split_->SplitQueries(tile, query_parts_[n_tiles_ - 1]);
       std::fill_n(tile.o, width * v_row_, 0.0f);
       std::fill_n(tile.max, width, -kInfinity);
       std::fill_n(tile.sum, width, 0.0f);
@@ -140,34 +156,49 @@ class HeadTask {
     }
   }
 
-  /// Copies n keys and values as dense floats. Keys are padded to whole tiles, values to an even
-  /// dim.
+  /// Copies n keys and values as dense floats, and prefetches those of the next block. Keys are
+  /// padded to whole tiles, values to an even dim.
   void CopyBlock(int64_t key, int64_t n) {
     if (copied_) return;
     copied_ = true;
     for (int64_t j = 0; j < n; ++j) {
+      if (const int64_t next = key + kKeys + j; next < a_.keys) {
+        prefetch<2>(k_ + next * a_.k.row_stride, a_.dim * kSize);
+        prefetch<2>(v_ + next * a_.v.row_stride, a_.value_dim * kSize);
+      }
       CopyRow(k_ + (key + j) * a_.k.row_stride, a_.dim, k_copy_ + j * k_row_);
       float* v = v_copy_ + j * v_row_;
       CopyRow(v_ + (key + j) * a_.v.row_stride, a_.value_dim, v);
       if (a_.value_dim % 2 != 0) v[a_.value_dim] = 0;
     }
     std::fill(k_copy_ + n * k_row_, k_copy_ + RoundUp(n, kTileRows) * k_row_, 0.0f);
+    if (split_) split_->SplitBlock(block(), n);
+  }
+  Block block() const {
+    return {k_copy_, v_copy_, k_row_, v_row_, a_.dim, RoundUp(a_.value_dim, 2)};
   }
 
-  void Visit(const Tile& tile, int64_t key, int64_t n) {
+  void Visit(int64_t t, int64_t key, int64_t n) {
+    const Tile& tile = tiles_[t];
     const int64_t offset = tile.first + a_.causal_offset - key;
     if (a_.causal) n = std::min(n, offset + tile.count);
     if (n <= 0) return;
     const Seen seen = mask_.read(tile.first, tile.count, key, n, rows_);
     if (seen == Seen::None) return;
     CopyBlock(key, block_keys(key));
-    const Block block = {k_copy_, v_copy_, k_row_, v_row_, a_.dim, RoundUp(a_.value_dim, 2)};
     const int64_t width = tile.width();
     WithVectors(tile.vectors, [&](auto vectors) HWY_ATTR {
-      Scores<decltype(vectors)::value>(tile, block, n, s_);
+      constexpr int64_t kVectors = decltype(vectors)::value;
+      HWY_ALIGN float alpha[kVectors * kLanes];
+      if (!split_ || !split_->Scores(tile, query_parts_[t], n, s_)) {
+        Scores<kVectors>(tile, block(), n, s_);
+      }
       if (seen == Seen::Some) AddMask(rows_, mask_.one_row, width, n, columns_, s_);
       if (a_.causal) HideFuture(offset, width, n, s_);
-      Update<decltype(vectors)::value>(tile, block, n, s_);
+      Probabilities<kVectors>(s_, n, tile.max, tile.sum, alpha);
+      if (!split_ || !split_->Update(tile, n, alpha, s_)) {
+        Update<kVectors>(tile, block(), n, alpha, s_);
+      }
     });
   }
   int64_t block_keys(int64_t key) const { return std::min(kKeys, a_.keys - key); }
@@ -202,6 +233,8 @@ class HeadTask {
   float* rows_ = nullptr;     // queries, results or the mask by rows
   float* columns_ = nullptr;  // the mask by columns
   Tile tiles_[kMaxTiles];
+  std::optional<SplitProducts<K>> split_;
+  float* query_parts_[kMaxTiles] = {};
   int64_t n_tiles_ = 0;
   bool copied_ = false;
 };
@@ -222,7 +255,7 @@ bool RunAs(const Attention& a, Scratch& scratch) {
     });
     return true;
   }
-  const int64_t size = GroupSize(a);
+  const int64_t size = GroupSize<K>(a);
   const int64_t groups = (a.queries + size - 1) / size;
   // If attention is causal, late queries see more keys: a task is a pair of an early and a late
   // group.

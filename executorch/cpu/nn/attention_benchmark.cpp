@@ -9,9 +9,10 @@
 namespace executorch::cpu {
 namespace {
 
-/// 12 heads of 64: side by side in one matrix [T, 3 * 768], or `dense`, each [T, 64].
-void attend(benchmark::State& state, int64_t queries, int64_t keys, bool causal,
-            bool dense = false) {
+/// 12 heads of 64: side by side in one matrix [T, 3 * 768], or `dense`, each [T, 64]. Keys and
+/// values are of type `kept`.
+void attend(benchmark::State& state, int64_t queries, int64_t keys, bool causal, bool dense = false,
+            Type kept = Type::F32) {
   constexpr int64_t kHeads = 12, kDim = 64, kRow = 3 * kHeads * kDim;
   std::vector<float> qkv(static_cast<size_t>(keys * kRow));
   std::vector<float> out(static_cast<size_t>(queries * kHeads * kDim));
@@ -30,6 +31,7 @@ void attend(benchmark::State& state, int64_t queries, int64_t keys, bool causal,
   a.out_head_stride = kDim, a.out_row_stride = kHeads * kDim;
   a.scale = 0.125f;
   a.causal = causal;
+  a.kept = kept;
   ThreadPool pool(static_cast<size_t>(state.range(0)));
   const UsePool use(&pool);
   HeapScratch scratch;
@@ -44,10 +46,15 @@ void attend(benchmark::State& state, int64_t queries, int64_t keys, bool causal,
       runs * static_cast<double>(keys) * 8e-9 * kHeads * kDim, benchmark::Counter::kIsRate);
 }
 
+BENCHMARK_CAPTURE(attend, full_128, 128, 128, false)->Arg(1)->Arg(2)->UseRealTime();
 BENCHMARK_CAPTURE(attend, full_512, 512, 512, false)->Arg(1)->Arg(2)->UseRealTime();
 BENCHMARK_CAPTURE(attend, full_1000, 1000, 1000, false)->Arg(1)->Arg(2)->UseRealTime();
 BENCHMARK_CAPTURE(attend, causal_512, 512, 512, true)->Arg(1)->Arg(2)->UseRealTime();
 BENCHMARK_CAPTURE(attend, causal_1000, 1000, 1000, true)->Arg(1)->Arg(2)->UseRealTime();
+BENCHMARK_CAPTURE(attend, f16_causal_1000, 1000, 1000, true, true, Type::F16)
+    ->Arg(1)
+    ->Arg(2)
+    ->UseRealTime();
 BENCHMARK_CAPTURE(attend, decode_1000, 1, 1000, false)->Arg(1)->Arg(2)->UseRealTime();
 BENCHMARK_CAPTURE(attend, dense_1000, 1, 1000, false, true)->Arg(1)->Arg(2)->UseRealTime();
 BENCHMARK_CAPTURE(attend, dense_16000, 1, 16000, false, true)->Arg(1)->Arg(2)->UseRealTime();

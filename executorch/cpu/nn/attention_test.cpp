@@ -184,8 +184,8 @@ TEST_P(Attention_, MatchesDoubleAcrossSizes) {
 
 TEST_P(Attention_, TakesAnyDim) {
   for (int64_t dim : {1, 31, 32, 33, 72, 80, 96, 128, 129, 256}) {
-    for (int64_t queries : {1, 20}) {
-      SCOPED_TRACE(testing::Message() << "dim " << dim);
+    for (int64_t queries : {1, 20, 260}) {
+      SCOPED_TRACE(testing::Message() << queries << " queries, dim " << dim);
       Case{.queries = queries, .keys = 40, .dim = dim, .value_dim = 2 * dim % 67 + 1}
           .expect_right();
       Case{.queries = queries, .keys = 40, .dim = dim, .value_dim = dim}.expect_right();
@@ -215,7 +215,7 @@ TEST_P(Attention_, HidesTheFuture) {
 
 TEST_P(Attention_, AddsMasksOfEveryKind) {
   for (Kind kind : {Kind::F32, Kind::F16, Kind::BF16, Kind::Bool}) {
-    for (int64_t queries : {2, 70}) {
+    for (int64_t queries : {2, 70, 260}) {
       for (int shape = 0; shape < 4; ++shape) {
         SCOPED_TRACE(testing::Message() << "kind " << static_cast<int>(kind) << " shape " << shape);
         Case{.queries = queries,
@@ -234,7 +234,7 @@ TEST_P(Attention_, AddsMasksOfEveryKind) {
 
 TEST_P(Attention_, ComputesHalfTypesInFloat) {
   for (Type type : {Type::F16, Type::BF16}) {
-    for (int64_t queries : {1, 50}) {
+    for (int64_t queries : {1, 50, 260}) {
       Case{.type = type, .queries = queries, .keys = 150}.expect_right();
       Case{.type = type, .queries = queries, .keys = 150, .dim = 33, .value_dim = 35}
           .expect_right();
@@ -244,7 +244,7 @@ TEST_P(Attention_, ComputesHalfTypesInFloat) {
 
 TEST_P(Attention_, ReadsKeysAndValuesKeptInHalf) {
   for (Type kept : {Type::F16, Type::BF16, Type::F32}) {
-    for (int64_t queries : {1, 50}) {
+    for (int64_t queries : {1, 50, 260}) {
       Case{.queries = queries, .keys = 150, .kept = kept}.expect_right();
       Case{.queries = queries, .keys = 150, .dim = 33, .value_dim = 35, .kept = kept}
           .expect_right();
@@ -256,7 +256,7 @@ TEST_P(Attention_, ReadsKeysAndValuesKeptInHalf) {
 }
 
 TEST_P(Attention_, SharesKeyHeads) {
-  for (int64_t queries : {1, 2, 30}) {
+  for (int64_t queries : {1, 2, 30, 260}) {
     Case{.batch = 2, .heads = 6, .kv_heads = 2, .queries = queries, .keys = 50}.expect_right();
     Case{.batch = 2, .heads = 8, .kv_heads = 1, .queries = queries, .keys = 50}.expect_right();
   }
@@ -281,11 +281,12 @@ TEST_P(Attention_, ComputesManyHeadsOfFewQueriesTogether) {
 TEST_P(Attention_, KeepsLargeScores) {
   Case{.queries = 1, .keys = 100, .spread = 8}.expect_right();
   Case{.queries = 20, .keys = 100, .spread = 8}.expect_right();
+  Case{.queries = 260, .keys = 100, .spread = 8}.expect_right();
 }
 
 TEST_P(Attention_, RowsWithoutVisibleKeysAreZeroOrNaN) {
   for (bool safe : {true, false}) {
-    for (int64_t queries : {2, 40}) {
+    for (int64_t queries : {2, 40, 260}) {
       Case c{.queries = queries, .keys = 100, .safe = safe, .mask_kind = Kind::F32};
       const Attention a = c.attention();
       for (int64_t j = 0; j < c.keys; ++j) set_value(Type::F32, c.mask, c.keys + j, -kInf);
@@ -299,7 +300,7 @@ TEST_P(Attention_, RowsWithoutVisibleKeysAreZeroOrNaN) {
 }
 
 TEST_P(Attention_, LowestFiniteMaskOverARowGivesTheMean) {
-  for (int64_t queries : {2, 40}) {
+  for (int64_t queries : {2, 40, 260}) {
     Case c{.queries = queries, .keys = 100, .mask_kind = Kind::F32};
     const Attention a = c.attention();
     double mean = 0;
@@ -313,7 +314,7 @@ TEST_P(Attention_, LowestFiniteMaskOverARowGivesTheMean) {
 }
 
 TEST_P(Attention_, NaNSpreadsToItsRowOnly) {
-  for (int64_t queries : {2, 40}) {
+  for (int64_t queries : {2, 40, 260}) {
     Case c{.queries = queries, .keys = 100};
     const Attention a = c.attention();
     set_value(Type::F32, c.q, c.heads * c.dim, NAN);  // query 1, head 0
@@ -324,8 +325,30 @@ TEST_P(Attention_, NaNSpreadsToItsRowOnly) {
   }
 }
 
+// An infinite element of a value reaches its column alone; a score of -infinity hides its key.
+TEST_P(Attention_, InfinitiesAreNumbers) {
+  for (Type kept : {Type::F32, Type::F16}) {
+    for (int64_t queries : {2, 40, 260}) {
+      Case c{.queries = queries, .keys = 100, .kept = kept};
+      const Attention a = c.attention();
+      for (int64_t i = 0; i < queries; ++i) set_value(Type::F32, c.q, i * c.heads * c.dim, 1.0f);
+      const int64_t kv_row = c.kv_heads * (c.dim + c.value_dim);
+      set_value(kept, c.kv, 7 * kv_row, -kInf);                           // key 7, head 0
+      set_value(kept, c.kv, 7 * kv_row + c.kv_heads * c.dim + 1, 1e4f);   // value 7, head 0
+      set_value(kept, c.kv, 90 * kv_row + c.kv_heads * c.dim + 3, kInf);  // value 90, head 0
+      run(a);
+      for (int64_t i = 0; i < queries; ++i) {
+        const int64_t row = i * c.heads * c.value_dim;
+        EXPECT_LT(std::fabs(value_of(Type::F32, c.out, row + 1)), 10) << "query " << i;
+        EXPECT_EQ(value_of(Type::F32, c.out, row + 3), kInf) << "query " << i;
+        EXPECT_TRUE(std::isfinite(value_of(Type::F32, c.out, row + 4))) << "query " << i;
+      }
+    }
+  }
+}
+
 TEST_P(Attention_, KeysOfTheFutureDoNotMatter) {
-  for (int64_t queries : {2, 5, 40}) {
+  for (int64_t queries : {2, 5, 40, 260}) {
     Case c{.queries = queries, .keys = queries, .causal = true};
     const Attention a = c.attention();
     const int64_t last = queries - 1, kv_row = c.kv_heads * (c.dim + c.value_dim);
@@ -345,8 +368,8 @@ TEST_P(Attention_, NoKeysGiveZeros) {
 }
 
 TEST_P(Attention_, IsRefusedMemoryBeforeAnythingIsWritten) {
-  for (int64_t queries : {1, 40}) {
-    Case c{.queries = queries, .keys = 20};
+  for (int64_t queries : {1, 40, 260}) {
+    Case c{.queries = queries, .keys = 40};
     expect_refusal(c.attention());
     for (const uint8_t byte : c.out) ASSERT_EQ(byte, 0xAA);
   }
@@ -377,7 +400,7 @@ TEST_P(Attention_, TakesEmptySizes) {
 }
 
 TEST_P(Attention_, TakesAnyOffsetOfTheFuture) {
-  for (int64_t queries : {2, 40}) {
+  for (int64_t queries : {2, 40, 260}) {
     Case c{.queries = queries, .keys = 50};
     run(c.attention());
     const std::vector<uint8_t> all = c.out;

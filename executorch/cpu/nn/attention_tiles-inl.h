@@ -92,8 +92,8 @@ struct Block {
 /// Replaces scores by probabilities, updates maxima and sums, and writes the factors that rescale
 /// the tile's earlier results to alpha.
 template <int64_t kVectors>
-HWY_INLINE void Probabilities(float* HWY_RESTRICT s, int64_t n, float* HWY_RESTRICT max,
-                              float* HWY_RESTRICT sum, float* HWY_RESTRICT alpha) {
+HWY_NOINLINE void Probabilities(float* HWY_RESTRICT s, int64_t n, float* HWY_RESTRICT max,
+                                float* HWY_RESTRICT sum, float* HWY_RESTRICT alpha) {
   const Floats d;
   constexpr int64_t kWidth = kVectors * kLanes;
   hn::Vec<Floats> m[kVectors], total[kVectors];
@@ -147,6 +147,7 @@ HWY_INLINE void WithVectors(int64_t vectors, const F& f) {
   }
 }
 
+/// s[j, :] = dot products of key j and the tile's queries, for n keys, rounded up to whole tiles.
 template <int64_t kVectors>
 HWY_NOINLINE void Scores(const Tile& tile, const Block& block, int64_t n, float* HWY_RESTRICT s) {
   for (int64_t j = 0; j < n; j += kTileRows) {
@@ -155,21 +156,21 @@ HWY_NOINLINE void Scores(const Tile& tile, const Block& block, int64_t n, float*
   }
 }
 
+/// o[c, :] = alpha[:] o[c, :] + sum_j v[j, c] p[j, :] over n keys.
 template <int64_t kVectors>
-HWY_NOINLINE void Update(const Tile& tile, const Block& block, int64_t n, float* HWY_RESTRICT s) {
+HWY_NOINLINE void Update(const Tile& tile, const Block& block, int64_t n,
+                         const float* HWY_RESTRICT alpha, const float* HWY_RESTRICT p) {
   constexpr int64_t kWidth = kVectors * kLanes;
-  HWY_ALIGN float alpha[kWidth];
-  Probabilities<kVectors>(s, n, tile.max, tile.sum, alpha);
   int64_t c = 0;
   for (; c + kTileRows <= block.value_dim; c += kTileRows) {
-    ValueTile<kTileRows, kVectors>(s, block.v + c, block.v_row, n, alpha, tile.o + c * kWidth);
+    ValueTile<kTileRows, kVectors>(p, block.v + c, block.v_row, n, alpha, tile.o + c * kWidth);
   }
   if (c + 4 <= block.value_dim) {
-    ValueTile<4, kVectors>(s, block.v + c, block.v_row, n, alpha, tile.o + c * kWidth);
+    ValueTile<4, kVectors>(p, block.v + c, block.v_row, n, alpha, tile.o + c * kWidth);
     c += 4;
   }
   if (c < block.value_dim) {
-    ValueTile<2, kVectors>(s, block.v + c, block.v_row, n, alpha, tile.o + c * kWidth);
+    ValueTile<2, kVectors>(p, block.v + c, block.v_row, n, alpha, tile.o + c * kWidth);
   }
 }
 
