@@ -75,10 +75,12 @@ class Method:
         return self._method.method_meta()
 
     def __repr__(self) -> str:
+        if self._method is _CLOSED:
+            return "<Method, closed>"
         return f"<Method {describe_method(self.metadata)}>"
 
-    def _repr_html_(self) -> str:
-        return methods_html("Method", [self.metadata])
+    def _repr_html_(self) -> str | None:  # None: notebooks show the text
+        return None if self._method is _CLOSED else methods_html("Method", [self.metadata])
 
 
 class Program:
@@ -131,10 +133,8 @@ class Program:
         lines = (f"\n  {describe_method(meta)}" for meta in self._described())
         return f"<Program{''.join(lines)}>"
 
-    def _repr_html_(self) -> str:
-        return (
-            repr(self) if self._program is _CLOSED else methods_html("Program", self._described())
-        )
+    def _repr_html_(self) -> str | None:
+        return None if self._program is _CLOSED else methods_html("Program", self._described())
 
 
 class _Closed:
@@ -188,7 +188,9 @@ class Module:
         return call
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("_") or name not in self._program._methods:
+        if name.startswith("_"):  # also what a copy, which has no attributes yet, is asked for
+            raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
+        if name not in self._program._methods:
             raise AttributeError(f"{type(self).__name__} {self._name} has no method {name!r}")
         return self[name]
 
@@ -219,9 +221,9 @@ class Module:
     def __repr__(self) -> str:
         return repr(self._program).replace("<Program", f"<Module {self._name}", 1)
 
-    def _repr_html_(self) -> str:
+    def _repr_html_(self) -> str | None:
         if self._program._program is _CLOSED:
-            return repr(self)
+            return None
         return methods_html(f"Module {self._name}", self._program._described())
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import subprocess
 import sys
 import threading
@@ -53,6 +54,13 @@ def test_methods_are_called_by_name(path: Path) -> None:
         module["decode"]
 
 
+def test_a_copy_of_a_module_is_of_the_same_program(path: Path) -> None:
+    module = Module(path)
+    copied = copy.copy(module)
+    assert copied.program is module.program
+    assert copied.both(torch.ones(2, 3))[1] == 6
+
+
 def test_programs_and_methods_show_what_they_take_and_return(path: Path) -> None:
     forward = "forward(float32[6, 3], Double) -> float32[6, 3]"
     both = "both(float32[2, 3]) -> (float32[2, 3], float32[])"
@@ -84,6 +92,8 @@ def test_a_closed_program_says_so_and_results_stay(path: Path) -> None:
         assert method is not None
     with pytest.raises(ValueError, match="closed"):
         method.execute([x, 1.0])
+    assert "closed" in repr(method)
+    assert [each._repr_html_() for each in (module, program, method)] == [None] * 3
     with pytest.raises(ValueError, match="closed"):
         program.metadata("forward")
 

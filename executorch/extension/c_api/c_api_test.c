@@ -86,6 +86,8 @@ static void test_files_that_are_none(void) {
   EXPECT_ERROR(EXECUTORCH_INVALID_PROGRAM,
                executorch_program_load_memory(zeros, sizeof zeros, 0, &program),
                "(InvalidProgram)");
+  EXPECT_ERROR(EXECUTORCH_OUT_OF_MEMORY,
+               executorch_program_load_memory(zeros, (size_t)-1, 0, &program), "out of memory");
   EXPECT(executorch_text_load("no/such.pte", NULL, &text) != EXECUTORCH_OK);
   EXPECT(program == NULL && text == NULL);
 }
@@ -162,7 +164,7 @@ static void test_wrong_inputs(executorch_method* method) {
   EXPECT_REFUSED(executorch_method_set_tensor(method, 0, EXECUTORCH_FLOAT, 2, huge, x, n),
                  "size 2147483648");
   EXPECT_REFUSED(executorch_method_set_tensor(method, 0, EXECUTORCH_FLOAT, 2, sizes, x, 8),
-                 "8 bytes");
+                 "8 bytes, its type and sizes need 12");
   EXPECT_REFUSED(executorch_method_set_tensor(method, 0, EXECUTORCH_FLOAT, 2, NULL, x, 8), "sizes");
   EXPECT_REFUSED(executorch_method_set_tensor(method, 0, EXECUTORCH_FLOAT, 2, sizes, NULL, 12),
                  "data");

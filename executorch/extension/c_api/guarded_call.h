@@ -6,13 +6,16 @@
 #include <executorch/runtime/core/error.h>
 #include <executorch/runtime/platform/log.h>
 
+#include <cstddef>
 #include <exception>
 #include <new>
 #include <stdexcept>
 
 namespace executorch::extension::c_api {
 
-/// Collects this thread's error messages while it lives.
+/// Collects this thread's error messages while it lives. Calls nest: a function that the library
+/// calls may call it in turn, and each call has the messages that come during it alone. Needs no heap
+/// memory, which may be what is missing.
 class CallMessages {
  public:
   explicit CallMessages(const char* function);
@@ -22,6 +25,17 @@ class CallMessages {
 
   /// Appends the name of `error` to the collected text unless it is Ok, and returns the status.
   executorch_status finish(runtime::Error error);
+  /// Appends an error message to the text of the innermost call of this thread, if there is one.
+  static void add(const char* message, size_t length);
+
+ private:
+  /// Appends what there is room for before the last `reserved` bytes, in whole characters.
+  void append(const char* added, size_t n, size_t reserved);
+
+  CallMessages* const outer_;
+  size_t length_ = 0;
+  bool has_message_ = false;
+  char text_[4096];
 };
 
 const char* last_error();

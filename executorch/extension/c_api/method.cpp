@@ -153,9 +153,11 @@ Error set_tensor(executorch_method& method, size_t index, int32_t dtype, int32_t
   ET_CHECK_OK_OR_RETURN_ERROR(info.error());
   const Result<cpu::Size> needed = bytes_of(dtype, rank, sizes);
   ET_CHECK_OK_OR_RETURN_ERROR(needed.error());
-  ET_CHECK_OR_RETURN_ERROR(
-      needed->ok() && static_cast<uint64_t>(needed->value()) == n_bytes, InvalidArgument,
-      "input %zu has %zu bytes, which its type and sizes do not explain", index, n_bytes);
+  ET_CHECK_OR_RETURN_ERROR(needed->ok(), InvalidArgument,
+                           "input %zu is larger than any memory by its sizes", index);
+  ET_CHECK_OR_RETURN_ERROR(static_cast<uint64_t>(needed->value()) == n_bytes, InvalidArgument,
+                           "input %zu has %zu bytes, its type and sizes need %" PRId64, index,
+                           n_bytes, needed->value());
   ET_CHECK_OR_RETURN_ERROR(data != nullptr || n_bytes == 0, InvalidArgument,
                            "data: NULL is not allowed");
   ET_CHECK_OR_RETURN_ERROR(static_cast<size_t>(rank) == info->sizes().size(), InvalidArgument,

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cinttypes>
+#include <cstdint>
 #include <cstring>
 #include <new>
 #include <utility>
@@ -35,6 +36,8 @@ void FreeAligned::operator()(void* bytes) const {
 }
 
 AlignedBytes aligned_bytes(size_t n_bytes) {
+  // operator new rounds up to the alignment without checking for overflow.
+  if (n_bytes > PTRDIFF_MAX) throw std::bad_alloc();
   // Never null, as tensors without elements may not be either.
   const size_t room = n_bytes == 0 ? 1 : n_bytes;
   return AlignedBytes(static_cast<uint8_t*>(::operator new[](room, std::align_val_t(kAlignment))));

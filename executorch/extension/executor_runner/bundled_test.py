@@ -12,7 +12,7 @@ from executorch.devtools.bundled_program.schema import bundled_program_schema
 from executorch.devtools.bundled_program.serialize import (
     serialize_from_bundled_program_to_flatbuffer,
 )
-from executorch.exir import schema, to_edge
+from executorch.exir import ExecutorchBackendConfig, schema, to_edge
 from executorch.exir._serialize._program import PTEFile, serialize_pte_binary
 from tests.built import BUILD, needs
 
@@ -47,6 +47,21 @@ def test_a_case_that_holds(bundle: Path, option: str) -> None:
     done = run(*option.split(), bundle, "--print_output=all")
     assert done.returncode == 0, done.stderr
     assert "12" not in done.stdout and "9" in done.stdout  # 3 * relu(-4 ... 3)
+
+
+def test_weights_in_a_file_beside_the_bundle(tmp_path: Path) -> None:
+    net, x = torch.nn.Linear(4, 2), torch.ones(1, 4)
+    config = ExecutorchBackendConfig(external_constants=True)
+    program = to_edge(torch.export.export(net, (x,))).to_executorch(config)
+    program.write_tensor_data_to_file(str(tmp_path))
+    (weights,) = tmp_path.glob("*.ptd")
+    bundled = BundledProgram(program, [MethodTestSuite("forward", [MethodTestCase((x,), net(x))])])
+    path = tmp_path / "linear.bpte"
+    path.write_bytes(serialize_from_bundled_program_to_flatbuffer(bundled))
+    done = run("--bundled_program", path, "--data_path", weights)
+    assert done.returncode == 0, done.stderr
+    done = run("--bundled_program", path, "--data_path", tmp_path / "nix.ptd")
+    assert done.returncode == 1 and "nix.ptd" in done.stderr
 
 
 def test_a_case_that_does_not_hold_is_named(bundle: Path) -> None:

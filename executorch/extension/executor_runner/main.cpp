@@ -7,6 +7,7 @@
 #include <executorch/extension/command/loaded_program.h>
 #include <executorch/extension/command/outputs.h>
 #include <executorch/extension/command/profiling.h>
+#include <executorch/extension/data_loader/mmap_data_loader.h>
 #include <executorch/extension/executor_runner/tracing.h>
 #include <executorch/extension/module/bundled_module.h>
 #include <executorch/extension/runner_util/inputs.h>
@@ -20,6 +21,7 @@
 #include <cstdio>
 #include <iostream>
 #include <limits>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -247,11 +249,21 @@ void profile(const Options& options) {
                     : executorch::devtools::to_text(profile));
 }
 
+/// The loader of external data; null for an empty path.
+std::unique_ptr<executorch::runtime::DataLoader> open_data(const std::string& path) {
+  using executorch::extension::MmapDataLoader;
+  if (path.empty()) return nullptr;
+  auto loader = MmapDataLoader::from(path.c_str(), MmapDataLoader::MlockConfig::NoMlock);
+  check(loader.error(), "open " + path);
+  return std::make_unique<MmapDataLoader>(std::move(*loader));
+}
+
 void run_bundled(const Options& options, executorch::runtime::EventTracer* tracer) {
   using executorch::extension::BundledModule;
   const std::string& path =
       options.bundled_path.empty() ? options.model_path : options.bundled_path;
-  auto module = BundledModule::from_file(path);
+  auto module =
+      BundledModule::from_file(path, nullptr, nullptr, nullptr, open_data(options.data_path));
   check(module.error(), "load " + path);
   check((*module)->load(), "load the program in " + path);
   std::string name = options.method_name;

@@ -21,7 +21,8 @@ constexpr size_t kCachingAllocatorDefaultAlignment = 64;
 /// Takes memory from the heap and keeps what reset() returns, by size, for the next allocation of
 /// that size: a method that runs again and again asks the heap only the first time. As soon as
 /// more than `max_size` bytes would be kept, reset() gives everything back instead.
-/// Safe to share between threads.
+/// Threads may call it at once. reset() takes back what all of them have: methods that run at the
+/// same time each need a temporary allocator of their own.
 class CPUCachingAllocator : public runtime::MemoryAllocator {
  public:
   explicit CPUCachingAllocator(uint32_t max_size);

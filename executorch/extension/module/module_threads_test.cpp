@@ -1,9 +1,8 @@
-// What modules of several threads share: programs, the table of kernels, the pool of threads.
-// ThreadSanitizer is to find nothing.
+// What modules of several threads share: the platform layer, which the first of them starts,
+// programs, the table of kernels, the pool of threads. ThreadSanitizer is to find nothing.
 #include <executorch/extension/module/example_program.h>
 #include <executorch/extension/module/module.h>
 #include <executorch/extension/tensor/tensor.h>
-#include <executorch/runtime/platform/runtime.h>
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -57,7 +56,6 @@ bool all_in_threads(const std::vector<std::function<bool()>>& tasks) {
 class ModuleThreads : public ::testing::Test {
  protected:
   static void SetUpTestSuite() {
-    runtime::runtime_init();
     for (const char* name : {"a", "b"}) {
       std::ofstream(path(name), std::ios::binary) << ExampleProgram::bytes();
     }

@@ -3,6 +3,7 @@
 #include <executorch/extension/pybindings/dtype.h>
 #include <executorch/extension/pybindings/log_capture.h>
 #include <executorch/extension/pybindings/strided_copy.h>
+#include <executorch/runtime/core/exec_aten/util/dim_order_util.h>
 #include <executorch/runtime/core/exec_aten/util/scalar_type_util.h>
 #include <executorch/runtime/core/exec_aten/util/tensor_dimension_limit.h>
 
@@ -28,6 +29,14 @@ std::string place(const MethodMeta& meta, size_t i) {
 
 std::string python_type(nb::handle item) {
   return nb::cast<std::string>(nb::str(item.type().attr("__name__")));
+}
+
+/// Throws the error that Python has set, an OverflowError with the place of the number.
+[[noreturn]] void throw_too_large(const std::string& where, const char* room) {
+  if (PyErr_ExceptionMatches(PyExc_OverflowError)) {
+    PyErr_Format(PyExc_OverflowError, "%s is an int too large for %s", where.c_str(), room);
+  }
+  throw nb::python_error();
 }
 
 bool is_array(nb::handle item) {
@@ -180,6 +189,28 @@ Wanted wanted(const MethodMeta& meta, size_t i, aten::ScalarType type, size_t ra
       info->is_memory_planned()};
 }
 
+/// A tensor over memory that holds its elements packed in `order`. Throws ValueError where a stride
+/// is too large for a tensor, as can be that of a view that repeats a few elements.
+TensorPtr tensor_over(void* data, const std::vector<int64_t>& sizes, std::vector<uint8_t> order,
+                      aten::ScalarType type, const std::string& where) {
+  std::vector<aten::SizesType> extents(sizes.begin(), sizes.end());
+  std::vector<aten::StridesType> strides(extents.size());
+  const LogCapture quiet(LogCapture::kDropped);
+  if (runtime::dim_order_to_stride(extents.data(), order.data(), extents.size(), strides.data()) !=
+      runtime::Error::Ok) {
+    throw nb::value_error((where + " has a stride beyond 2147483647 elements").c_str());
+  }
+  return for_blob(data, std::move(extents), type).dim_order(std::move(order)).make_tensor_ptr();
+}
+
+/// The UTF-8 of a str. Throws UnicodeEncodeError for one with lone surrogates, which has none.
+std::string utf8_of(nb::handle text) {
+  Py_ssize_t size = 0;
+  const char* const bytes = PyUnicode_AsUTF8AndSize(text.ptr(), &size);
+  if (bytes == nullptr) throw nb::python_error();
+  return std::string(bytes, static_cast<size_t>(size));
+}
+
 /// Whether all bytes of a dense Bool tensor are 0 or 1, as programs assume.
 bool are_booleans(const std::byte* data, size_t count) {
   return std::all_of(data, data + count, [](std::byte b) { return b <= std::byte{1}; });
@@ -227,14 +258,14 @@ EValue Inputs::convert(const MethodMeta& meta, size_t i, nb::handle item) {
   if (PyFloat_Check(item.ptr()) || (PyLong_Check(item.ptr()) && wanted == Tag::Double)) {
     const double value = PyFloat_AsDouble(item.ptr());
     if (value == -1.0 && PyErr_Occurred()) {
-      throw nb::python_error();
+      throw_too_large(place(meta, i), "a float");
     }
     return EValue(value);
   }
   if (PyLong_Check(item.ptr())) {
     const long long value = PyLong_AsLongLong(item.ptr());
     if (value == -1 && PyErr_Occurred()) {
-      throw nb::python_error();
+      throw_too_large(place(meta, i), "64 bits");
     }
     return EValue(static_cast<int64_t>(value));
   }
@@ -256,7 +287,7 @@ EValue Inputs::convert(const MethodMeta& meta, size_t i, nb::handle item) {
 }
 
 EValue Inputs::convert_string(nb::handle item) {
-  auto& entry = strings_.emplace_back(nb::cast<std::string>(item), aten::ArrayRef<char>());
+  auto& entry = strings_.emplace_back(utf8_of(item), aten::ArrayRef<char>());
   entry.second = aten::ArrayRef<char>(entry.first.data(), entry.first.size());
   return EValue(&entry.second);
 }
@@ -291,9 +322,7 @@ EValue Inputs::convert_tensor(const MethodMeta& meta, size_t i, nb::handle item)
       data[at] = std::byte{data[at] != std::byte{0}};
     }
   }
-  std::vector<aten::SizesType> extents(sizes.begin(), sizes.end());
-  tensors_.push_back(
-      for_blob(data, std::move(extents), type).dim_order(std::move(order)).make_tensor_ptr());
+  tensors_.push_back(tensor_over(data, sizes, std::move(order), type, where));
   return EValue(*tensors_.back());
 }
 
@@ -304,7 +333,7 @@ NamedArrays::NamedArrays(const char* what, nb::dict arrays, bool written) {
     if (!PyUnicode_Check(key.ptr())) {
       throw nb::type_error((std::string(what) + ": a key is no str").c_str());
     }
-    const std::string& name = names_.emplace_back(nb::cast<std::string>(key));
+    const std::string& name = names_.emplace_back(utf8_of(key));
     const std::string where = std::string(what) + " '" + name + "'";
     bool writable = false;
     aten::ScalarType type{};
@@ -322,10 +351,8 @@ NamedArrays::NamedArrays(const char* what, nb::dict arrays, bool written) {
     if (written && !writable) {
       throw nb::value_error((where + " may only be read; expected memory to write to").c_str());
     }
-    std::vector<aten::SizesType> extents(sizes.begin(), sizes.end());
-    owned_.push_back(for_blob(const_cast<std::byte*>(data), std::move(extents), type)
-                         .dim_order(std::move(order))
-                         .make_tensor_ptr());
+    owned_.push_back(
+        tensor_over(const_cast<std::byte*>(data), sizes, std::move(order), type, where));
     borrowed_.push_back(std::move(array));
     tensors_.emplace(name, *owned_.back());
   }

@@ -37,6 +37,8 @@ void LogCapture::fail(const std::string& what, runtime::Error error) {
     text += "\n  " + l.message + " [" + l.file + ":" + std::to_string(l.line) + "]";
   }
   lines_.clear();
+  // A name from Python may hold a zero byte, which would end the text of the exception.
+  for (size_t at = 0; (at = text.find('\0', at)) != text.npos; at += 2) text.replace(at, 1, "\\0");
   throw std::runtime_error(text);
 }
 

@@ -143,6 +143,7 @@ def arrays() -> Cases:
         "other rank": X[0],
         "too large": np.ones((7, 3), np.float32),
         "huge without memory": np.broadcast_to(np.float32(1), (2**30, 2**30)),
+        "huge stride": np.broadcast_to(np.float32(1), (2, 2**16, 2**16)),
         "huge dimension": strided(X, (2**40, 3), (0, 0)),
         "no elements": np.empty((0, 5), np.float32),
         "no elements, huge": strided(X, (0, 2**31, 2**20), (0, 0, 0)),

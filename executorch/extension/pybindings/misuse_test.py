@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import weakref
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -18,6 +20,7 @@ from executorch.devtools.bundled_program.serialize import (
 from executorch.exir import ExecutorchBackendConfig, schema, to_edge
 from executorch.exir._serialize._program import PTEFile, serialize_pte_binary
 from executorch.exir.passes import MemoryPlanningPass
+from executorch.runtime import Runtime
 
 CASES = Path(__file__).with_name("misuse_cases.py")
 # Of these every one is said to whoever asked; others would be mistakes of the bindings.
@@ -80,12 +83,15 @@ def lower(module: nn.Module, args: tuple, shapes=None, plans_interface: bool = T
 
 
 def viewed(program: schema.Program) -> bytes:
-    """That of Both, whose copy is a view: no exporter gives one of an input out."""
+    """That of Both, whose copy is a view with a name: no exporter gives one of an input out."""
     plan = program.execution_plan[0]
     (call,) = (instruction.instr_args for instruction in plan.chains[0].instructions)
     assert isinstance(call, schema.KernelCall)
     plan.operators = [schema.Operator("executorch_prim::et_view", "default")]
     call.args.pop()
+    view = plan.values[call.args[-1]].val
+    assert isinstance(view, schema.Tensor)
+    view.extra_tensor_info = schema.ExtraTensorInfo(fully_qualified_name="seen")
     return bytes(serialize_pte_binary(PTEFile(program)))
 
 
@@ -143,6 +149,38 @@ def test_misuse_raises(folder: Path, module: str) -> None:
         if answer.partition(":")[0] not in (("Fine",) if name.startswith("fine: ") else EXPECTED)
     }
     assert not wrong
+    assert answers["huge stride"].startswith("ValueError: forward: input 0 has a stride")
+    assert answers["huge number"].startswith("OverflowError: forward: input 0")
+    assert answers["surrogate"].startswith("UnicodeEncodeError")
+    assert answers["method"].startswith(r"RuntimeError: loading method '\0': InvalidArgument")
+
+
+def test_calls_that_fail_keep_no_inputs(folder: Path) -> None:
+    method = Runtime.get().load_program(folder / "both.pte").load_method("forward")
+    kept = []
+    for _ in range(5):
+        x = np.ones((256, 256), np.float32)
+        kept.append(weakref.ref(x))
+        with pytest.raises(RuntimeError, match="input 1"):
+            method.execute([x, np.ones((9, 9), np.float32)])
+    del x
+    assert sum(each() is not None for each in kept) <= 1  # what the method reads now
+    other = np.ones((256, 256), np.float32)
+    method.execute([other, other])
+    assert all(each() is None for each in kept)
+
+
+def test_an_attribute_keeps_the_input_that_it_is_a_view_of(folder: Path) -> None:
+    method = Runtime.get().load_program(folder / "viewed.pte").load_method("forward")
+    x, other = (np.full((256, 256), value, np.float32) for value in (3, 4))
+    kept = weakref.ref(x)
+    method.execute([x, other])
+    seen = method._method.get_attribute("seen")
+    del x
+    method.execute([other, other])
+    assert kept() is not None and bool((seen == 3).all())
+    del seen
+    assert kept() is None
 
 
 def test_an_input_of_open_bound_is_kept_as_long_as_it_is_read(tmp_path: Path) -> None:

@@ -277,6 +277,8 @@ def test_a_missing_file_is_file_not_found(tmp_path: Path, affine: bytes) -> None
         portable_lib._load_for_executorch(str(tmp_path / "nix.pte"))
     with pytest.raises(FileNotFoundError, match="nix.ptd"):
         Runtime.get().load_program(affine, data_path=tmp_path / "nix.ptd")
+    with pytest.raises(FileNotFoundError):
+        portable_lib._load_program("")
 
 
 def test_unknown_names_are_refused(affine: bytes) -> None:

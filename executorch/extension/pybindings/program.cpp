@@ -64,8 +64,8 @@ std::unique_ptr<runtime::DataLoader> view_bundle(const nb::bytes& bundle) {
   return std::make_unique<BufferDataLoader>(program, size);
 }
 
-/// The loader of a path or a buffer; null when there is neither.
-std::unique_ptr<runtime::DataLoader> open(const std::string& path, const nb::object& buffer) {
+/// The loader of external data, of a path or a buffer; null when there is neither.
+std::unique_ptr<runtime::DataLoader> open_data(const std::string& path, const nb::object& buffer) {
   if (!path.empty()) {
     return map_file(path);
   }
@@ -73,8 +73,8 @@ std::unique_ptr<runtime::DataLoader> open(const std::string& path, const nb::obj
 }
 
 std::unique_ptr<runtime::DataLoader> open_program(const Source& source) {
-  return source.is_bundle ? view_bundle(nb::cast<nb::bytes>(source.buffer))
-                          : open(source.path, source.buffer);
+  if (source.is_bundle) return view_bundle(nb::cast<nb::bytes>(source.buffer));
+  return source.buffer.is_valid() ? view_buffer(source.buffer) : map_file(source.path);
 }
 
 Method& load(Module& module, std::mutex& mutex, const std::string& name,
@@ -162,7 +162,7 @@ MethodMeta LoadedProgram::method_meta(const std::string& name) const {
 
 std::unique_ptr<Module> LoadedProgram::make_module() const {
   return std::make_unique<Module>(program_, nullptr, nullptr, nullptr,
-                                  open(source_.data_path, source_.data_buffer),
+                                  open_data(source_.data_path, source_.data_buffer),
                                   shared_state_bytes() > 0);
 }
 
@@ -288,16 +288,27 @@ std::vector<Output> Runner::results(bool clone) {
   return results;
 }
 
+template <class F>
+void Runner::in_turn(const F& f, std::vector<Lent>* lent) {
+  std::vector<Lent> unused;  // goes when the GIL is held again and the mutex is not
+  nb::gil_scoped_release unlocked;
+  std::lock_guard<std::mutex> turn(mutex_);
+  try {
+    f();
+  } catch (...) {
+    unused = take_back();
+    throw;
+  }
+  unused = take_back();
+  if (lent != nullptr) *lent = lent_;
+}
+
 void Runner::set_inputs(nb::handle items) {
   auto inputs = std::make_shared<Inputs>(method_.method_meta(), items);
-  std::vector<Lent> unused;
-  {
-    nb::gil_scoped_release unlocked;
-    std::lock_guard<std::mutex> turn(mutex_);
+  in_turn([&] {
     give(inputs);
     std::swap(inputs, inputs_);  // execute() may give them again
-    unused = take_back();
-  }
+  });
 }
 
 void Runner::set_max_work(uint64_t units) {
@@ -307,16 +318,12 @@ void Runner::set_max_work(uint64_t units) {
 }
 
 void Runner::execute() {
-  std::vector<Lent> unused;
-  {
-    nb::gil_scoped_release unlocked;
-    std::lock_guard<std::mutex> turn(mutex_);
+  in_turn([&] {
     if (inputs_used_) {
       give(inputs_);
     }
     run();
-    unused = take_back();
-  }
+  });
 }
 
 nb::list Runner::outputs(bool clone, nb::handle owner) {
@@ -334,17 +341,14 @@ nb::list Runner::outputs(bool clone, nb::handle owner) {
 nb::list Runner::call(nb::handle items, bool clone, nb::handle owner) {
   auto inputs = std::make_shared<Inputs>(method_.method_meta(), items);
   std::vector<Output> taken;
-  std::vector<Lent> lent, unused;
-  {
-    nb::gil_scoped_release unlocked;
-    std::lock_guard<std::mutex> turn(mutex_);
+  std::vector<Lent> lent;
+  const auto run_and_read = [&] {
     give(inputs);
     std::swap(inputs, inputs_);
     run();
-    unused = take_back();
     taken = results(clone);
-    if (!clone) lent = lent_;
-  }
+  };
+  in_turn(run_and_read, clone ? nullptr : &lent);
   return to_list(std::move(taken), clone ? nb::borrow(owner) : keeper(owner, std::move(lent)));
 }
 
@@ -368,6 +372,7 @@ nb::list Runner::call_bundled(const void* bundle, size_t index, double rtol, dou
 
 nb::object Runner::attribute(const std::string& attribute_name, nb::handle owner) {
   Output taken;
+  std::vector<Lent> lent;  // a program may let any tensor point there
   {
     nb::gil_scoped_release unlocked;
     std::lock_guard<std::mutex> turn(mutex_);
@@ -375,8 +380,9 @@ nb::object Runner::attribute(const std::string& attribute_name, nb::handle owner
     const auto tensor = method_.get_attribute(attribute_name);
     log.check(tensor.error(), name_ + ": attribute '" + attribute_name + "'");
     taken = detach(EValue(tensor.get()), /*clone=*/false);
+    lent = lent_;
   }
-  return to_python(std::move(taken), owner);
+  return to_python(std::move(taken), keeper(owner, std::move(lent)));
 }
 
 #pragma GCC diagnostic push

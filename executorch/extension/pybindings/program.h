@@ -18,7 +18,7 @@ namespace executorch::extension::pybindings {
 
 /// Where a program comes from. A path is memory-mapped; a buffer is used where it lies and kept.
 struct Source {
-  std::string path;  // empty: `buffer` holds the program
+  std::string path;  // not looked at if `buffer` holds the program
   nanobind::object buffer;
   std::string data_path;  // empty: no external weights, or `data_buffer` holds them
   nanobind::object data_buffer;
@@ -112,6 +112,12 @@ class Runner {
     std::shared_ptr<void> owner;
     bool is_used;  // while take_back() looks
   };
+
+  /// Calls f() with the mutex held and the GIL released, then returns lent memory to its owners, also
+  /// where f() throws: calls that fail again and again keep nothing. Copies to `lent`, unless it is
+  /// null, what is still lent.
+  template <class F>
+  void in_turn(const F& f, std::vector<Lent>* lent = nullptr);
 
   // To be called with the mutex held and the GIL released.
   void give(const std::shared_ptr<Inputs>& inputs);

@@ -38,8 +38,9 @@ class TemporaryMemory {
   void* own_data_ = nullptr;
 };
 
-void blame(KernelRuntimeContext& context, const Original& original) {
-  if (original.number >= 0) context.blame(static_cast<uint32_t>(original.number), original.args);
+void set_failed(KernelRuntimeContext& context, const Original& original) {
+  if (original.number < 0) return;
+  context.set_failed_instruction(static_cast<uint32_t>(original.number), original.args);
 }
 
 void run_in_order(const FusedCall& call, KernelRuntimeContext& context) {
@@ -47,7 +48,7 @@ void run_in_order(const FusedCall& call, KernelRuntimeContext& context) {
     runtime::internal::call_traced(original.op, nullptr, original.kernel, context, original.args);
     if (context.failure_state() != Error::Ok) {
       ET_LOG(Error, "%s, fused as %s, failed", original.op, call.name);
-      return blame(context, original);
+      return set_failed(context, original);
     }
   }
 }
@@ -67,7 +68,7 @@ void run_originals(const FusedCall& call, KernelRuntimeContext& context) {
 }
 
 void run(const FusedCall& call, KernelRuntimeContext& context) {
-  blame(context, call.originals[call.originals.size() - 1]);
+  set_failed(context, call.originals[call.originals.size() - 1]);
   if (!call.run(call, context) && context.failure_state() == Error::Ok) {
     run_originals(call, context);
   }

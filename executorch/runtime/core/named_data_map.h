@@ -22,7 +22,7 @@ class NamedDataMap {
   /// The layout borrows from the map.
   ET_NODISCARD virtual Result<const TensorLayout> get_tensor_layout(std::string_view key) const = 0;
   ET_NODISCARD virtual Result<FreeableBuffer> get_data(std::string_view key) const = 0;
-  /// Copies all bytes of `key` into `buffer`; InvalidArgument when `size` is less than they are.
+  /// Copies the first `size` bytes of `key` into `buffer`; InvalidArgument when it has fewer.
   ET_NODISCARD virtual Error load_data_into(std::string_view key, void* buffer,
                                             size_t size) const = 0;
   ET_NODISCARD virtual Result<uint32_t> get_num_keys() const = 0;

@@ -226,7 +226,7 @@ TEST(DebugIdentity, ErrorsOfFusedInstructionsNameTheOneThatFailed) {
   plan.kernel("test::fuse", {five});
   builder.named_data.emplace_back(kDebugIdentityKey, identity());
   const auto fused = [](KernelRuntimeContext& context, Span<EValue*> args) {
-    context.blame(0, args);
+    context.set_failed_instruction(0, args);
     context.fail(Error::InvalidArgument);
   };
   LoadedMethod loaded(builder.build(), "forward", nullptr, nullptr,

@@ -52,6 +52,12 @@ TEST(FreeInstruction, LeavesNoOutputWithoutMemory) {
   for (int run = 0; run < 2; ++run) {
     EXPECT_EQ(loaded.method->execute(), Error::InvalidState);
   }
+  for (int run = 0; run < 2; ++run) {  // by steps: the error leads back to the beginning
+    EXPECT_EQ(loaded.method->step(), Error::Ok);
+    EXPECT_EQ(loaded.method->step(), Error::Ok);
+    EXPECT_EQ(loaded.method->step(), Error::InvalidState);
+    EXPECT_FALSE(loaded.method->in_progress());
+  }
 }
 
 // Frees a planned tensor by another name, then sets it as an input.

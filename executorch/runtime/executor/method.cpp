@@ -255,19 +255,17 @@ Error Method::run_step() {
   if (!is_in_progress()) {
     ET_CHECK_OK_OR_RETURN_ERROR(begin());
   }
-  if (state_.chains[state_.chain].size() > 0) {
-    const Error error = run_instruction();
-    if (error != Error::Ok) {
-      state_.chain = 0;
-      state_.instruction = 0;
-      return error;
-    }
-  }
-  if (state_.instruction == state_.chains[state_.chain].size()) {
+  Error error = state_.chains[state_.chain].size() > 0 ? run_instruction() : Error::Ok;
+  if (error == Error::Ok && state_.instruction == state_.chains[state_.chain].size()) {
     state_.instruction = 0;
     ++state_.chain;
+    error = state_.chain == state_.chains.size() ? finish() : Error::Ok;
   }
-  return state_.chain == state_.chains.size() ? finish() : Error::Ok;
+  if (error != Error::Ok) {
+    state_.chain = 0;
+    state_.instruction = 0;
+  }
+  return error;
 }
 
 Error Method::restart() {
@@ -400,7 +398,7 @@ Error Method::run_kernel(const Instruction& instruction, Failure& failure) {
   set_steps(context.steps());
   const Error error = context.failure_state();
   if (error != Error::Ok) {
-    context.get_blamed(failure.instruction, failure.args);
+    context.get_failed_instruction(failure.instruction, failure.args);
     const auto& chain = *state_.plan->chains()->Get(static_cast<uint32_t>(state_.chain));
     const auto& call = *chain.instructions()
                             ->Get(static_cast<uint32_t>(failure.instruction))

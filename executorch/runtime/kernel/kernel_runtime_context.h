@@ -35,17 +35,17 @@ class KernelRuntimeContext {
   /// Ok unless fail() was called.
   ET_NODISCARD Error failure_state() const { return failure_state_; }
 
-  /// Called by a kernel that does the work of several instructions: tells which of them failed, by
-  /// its index in the chain and its arguments, so that messages name that one.
-  void blame(uint32_t instruction, Span<EValue*> args) {
-    blamed_ = instruction;
-    blamed_args_ = args;
+  /// Called by a kernel that does the work of several instructions: tells which of them it is if the
+  /// call fails, by its index in the chain and its arguments, so that messages name that one.
+  void set_failed_instruction(uint32_t instruction, Span<EValue*> args) {
+    failed_instruction_ = instruction;
+    failed_args_ = args;
   }
-  /// Sets both to what blame() was told; leaves them if it was not called.
-  void get_blamed(size_t& instruction, Span<EValue*>& args) const {
-    if (blamed_ != kItself) {
-      instruction = blamed_;
-      args = blamed_args_;
+  /// Sets both to what set_failed_instruction() was told; leaves them if it was not called.
+  void get_failed_instruction(size_t& instruction, Span<EValue*>& args) const {
+    if (failed_instruction_ != kItself) {
+      instruction = failed_instruction_;
+      args = failed_args_;
     }
   }
 
@@ -76,8 +76,8 @@ class KernelRuntimeContext {
   uint64_t steps_ = 0;
   Error failure_state_ = Error::Ok;
   static constexpr uint32_t kItself = UINT32_MAX;
-  uint32_t blamed_ = kItself;
-  Span<EValue*> blamed_args_;
+  uint32_t failed_instruction_ = kItself;
+  Span<EValue*> failed_args_;
 };
 
 }  // namespace ET_RUNTIME_NAMESPACE

@@ -45,7 +45,7 @@ typedef enum {
 
 typedef et_timestamp_t (*et_pal_current_ticks_t)(void);
 
-/// Called once, before any other of these functions.
+/// Called before any other of these functions, perhaps again, and by several threads at once.
 void et_pal_init(void) ET_INTERNAL_PLATFORM_WEAKNESS;
 ET_NORETURN void et_pal_abort(void) ET_INTERNAL_PLATFORM_WEAKNESS;
 et_timestamp_t et_pal_current_ticks(void) ET_INTERNAL_PLATFORM_WEAKNESS;

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include <atomic>
+
 #include <executorch/runtime/platform/platform.h>
 
 namespace {
@@ -16,15 +18,17 @@ uint64_t monotonic_ns() {
   return static_cast<uint64_t>(now.tv_sec) * 1000000000u + static_cast<uint64_t>(now.tv_nsec);
 }
 
-uint64_t start_ns = 0;
+// Set once, by whichever thread is first.
+std::atomic<uint64_t> start_ns{0};
 
 }  // namespace
 
 extern "C" {
 
 void et_pal_init(void) {
-  if (start_ns == 0) {
-    start_ns = monotonic_ns();
+  uint64_t unset = 0;
+  if (start_ns.load(std::memory_order_relaxed) == unset) {
+    start_ns.compare_exchange_strong(unset, monotonic_ns(), std::memory_order_relaxed);
   }
 }
 
@@ -35,7 +39,7 @@ ET_NORETURN void et_pal_abort(void) {
 et_timestamp_t et_pal_current_ticks(void) {
   // A static initialiser may log before runtime_init().
   et_pal_init();
-  return monotonic_ns() - start_ns;
+  return monotonic_ns() - start_ns.load(std::memory_order_relaxed);
 }
 
 et_tick_ratio_t et_pal_ticks_to_ns_multiplier(void) {
