@@ -66,7 +66,7 @@ def floors_seen(path: str, table: dict[str, Any]) -> Iterator[str]:
             continue
         for target in arrows(SOURCES / path):
             seen = room_of(target, level)
-            if seen is None and is_face(target, outer):
+            if seen is None and is_reexported(target, outer):
                 yield f"{room} sees {outer} ({target}); expected the module that defines it"
             if seen in (None, room) or seen in exceptions_of(path, table):
                 continue
@@ -77,7 +77,7 @@ def floors_seen(path: str, table: dict[str, Any]) -> Iterator[str]:
                 )
 
 
-def is_face(target: str, outer: str) -> bool:
+def is_reexported(target: str, outer: str) -> bool:
     """Whether `target` is a name that the package `outer` re-exports, which may come from any of
     its modules."""
     parent, _, name = target.rpartition("/")

@@ -197,7 +197,7 @@ def test_prim_operators_need_not_be_selected(tmp_path: Path) -> None:
     assert gen.generate(tmp_path, "lib", chosen, PORTABLE)
 
 
-def test_specialised_kernels_have_one_key_per_choice(tmp_path: Path) -> None:
+def test_specialized_kernels_have_one_key_per_choice(tmp_path: Path) -> None:
     kernels = parse_kernel_yaml(write(tmp_path, SCALE))
     assert [(k.name, k.key) for k in kernels] == [
         ("scale_out", "default"),

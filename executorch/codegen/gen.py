@@ -1,4 +1,4 @@
-"""Write the C++ that registers a choice of kernels: python -m executorch.codegen.gen --help
+"""Write the C++ that registers a choice of kernels.
 
 Into the install folder:
   RegisterCodegenUnboxedKernelsEverything.cpp  the registration, before main()
@@ -193,30 +193,40 @@ def _declare(kernels: list[Kernel]) -> str:
     return _HEADER.format(includes=includes, declarations=text)
 
 
-def main(argv: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="executorch.codegen.gen", description=__doc__)
-    path = {"type": Path, "metavar": "FILE"}
-    parser.add_argument("--functions-yaml-path", "--functions_yaml_path", **path)
-    parser.add_argument("--custom-ops-yaml-path", "--custom_ops_yaml_path", **path)
-    parser.add_argument("--op-selection-yaml-path", "--op_selection_yaml_path", **path)
-    parser.add_argument("--op-registration-whitelist", "--op_registration_whitelist", nargs="*")
-    parser.add_argument("-d", "--install-dir", "--install_dir", type=Path, default=Path())
-    parser.add_argument("-o", "--output-dependencies", "--output_dependencies", type=Path)
-    parser.add_argument("--lib-name", default="selected_operators", help="used in messages")
-    parser.add_argument(
-        "--dtype-selective-build", action="store_true", help="refuse types that are not selected"
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m executorch.codegen.gen",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument(
-        "--link-whole", action="store_true", help="refer to the selection's backends, too"
-    )
-    parser.add_argument("--dry-run", action="store_true", help="write only the list of files")
-    parser.add_argument("--generate", nargs="*", choices=["headers", "sources"])
+    add = parser.add_argument
+    for names, text in (
+        ("--functions-yaml-path --functions_yaml_path", "kernel yaml of ATen operators"),
+        ("--custom-ops-yaml-path --custom_ops_yaml_path", "kernel yaml of a user's own operators"),
+        ("--op-selection-yaml-path --op_selection_yaml_path", "the selection; default: all"),
+        ("-o --output-dependencies --output_dependencies", "write the list of files here"),
+    ):
+        add(*names.split(), type=Path, metavar="FILE", help=text)
+    add("--op-registration-whitelist", "--op_registration_whitelist", nargs="*", metavar="OPERATOR",
+        help="select these operators instead, such as aten::add.out")  # fmt: skip
+    add("-d", "--install-dir", "--install_dir", type=Path, default=Path(), metavar="FOLDER",
+        help="the folder to write into; default: this one")  # fmt: skip
+    add("--lib-name", default="selected_operators", help="the library's name in messages")
+    add("--dtype-selective-build", action="store_true",
+        help="kernels refuse types that are not selected")  # fmt: skip
+    add("--link-whole", action="store_true", help="link the backends of the selection, too")
+    add("--dry-run", action="store_true", help="write only the list of files")
+    add("--generate", nargs="*", choices=["headers", "sources"], help="default: both")
     # Of upstream's templates and ATen build, which do not exist here.
     for ignored in ("-s --source-path --source_path", "--tags-path --tags_path"):
-        parser.add_argument(*ignored.split(), help=argparse.SUPPRESS)
-    parser.add_argument("--aten-yaml-path", "--aten_yaml_path", help=argparse.SUPPRESS)
-    parser.add_argument("--add-exception-boundary", action="store_true", help=argparse.SUPPRESS)
-    args = parser.parse_args(argv)
+        add(*ignored.split(), help=argparse.SUPPRESS)
+    add("--aten-yaml-path", "--aten_yaml_path", help=argparse.SUPPRESS)
+    add("--add-exception-boundary", action="store_true", help=argparse.SUPPRESS)
+    return parser
+
+
+def main(argv: list[str] | None = None) -> int:
+    args = _parser().parse_args(argv)
     try:
         selection = Selection(include_all=True)
         if args.op_selection_yaml_path is not None:

@@ -1,4 +1,4 @@
-"""How far something is that takes long."""
+"""Progress of long loops, on stderr."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ _INTERVAL_SECONDS = 5.0
 
 
 def steps(items: Sequence[T], what: str) -> Iterator[T]:
-    """The items. Once they take more than 2 seconds stderr shows a bar if it is a terminal, and
-    else a line every 5 seconds."""
+    """Iterates over the items. After 2 seconds stderr shows a bar if it is a terminal, else a
+    line every 5 seconds."""
     due = time.monotonic() + _PATIENCE_SECONDS
     bar = None
     try:

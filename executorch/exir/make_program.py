@@ -20,8 +20,8 @@ def make_program(
     in_spec: pytree.TreeSpec | None = None,
     out_spec: pytree.TreeSpec | None = None,
 ) -> ExportedProgram:
-    """An exported program with the symbols and the dialect of `like`, taken as it is. Without
-    specs its inputs are flat and it returns a list."""
+    """An exported program with the symbols and the dialect of `like`, which is not verified.
+    Without specs its inputs are flat and it returns a list."""
     if in_spec is None:
         n_inputs = sum(s.kind is InputKind.USER_INPUT for s in signature.input_specs)
         in_spec = pytree.tree_flatten((tuple(range(n_inputs)), {}))[1]

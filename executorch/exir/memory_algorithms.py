@@ -88,7 +88,7 @@ def _place_arenas(
     extra_padding: int,
     place: Callable[[list[TensorSpec]], _Placement],
 ) -> MemoryAlgoResult:
-    """Each arena by `place`."""
+    """Place the specs of each arena by `place`; arenas do not depend on each other."""
     found: dict[TensorSpec, SpecAllocResult] = {}
     totals: dict[int, int] = {}
     for mem_id, group in by_arena(specs).items():
@@ -106,7 +106,7 @@ def naive(
     graph_signature: ExportGraphSignature | None,
     extra_padding: int = 0,
 ) -> MemoryAlgoResult:
-    """Every spec behind the one before it; nothing is used twice."""
+    """Every spec behind the one before it: no two share memory."""
 
     def place(group: list[TensorSpec]) -> _Placement:
         ends = list(accumulate((spec.realign(alignment) for spec in group), initial=0))
@@ -125,8 +125,9 @@ def greedy(
     *,
     allow_overlapping_allocations: bool = True,
 ) -> MemoryAlgoResult:
-    """By descending size into shared objects: into the first that is free during the spec's life,
-    else (if allowed) behind its neighbours in the first with room, else into a new one."""
+    """Put specs into shared objects, the largest spec first: into the first object that is free
+    during the spec's life; else (if allowed) beside others in the first object with room for it;
+    else into a new one."""
     from executorch.exir import _native
 
     def place(group: list[TensorSpec]) -> _Placement:

@@ -24,8 +24,8 @@ PassList = Sequence[PassType] | Sequence[Sequence[PassType]]
 
 
 class UserPass(Pass):
-    """What users give as a pass, as one: it makes a graph of its own or edits the one it is given,
-    and what it leaves becomes a program again.
+    """A pass that a user gave, as a Pass. It may return a new graph or edit the given one; the
+    result becomes a program again.
 
     given  an ExportPass or another PassBase, a function of a graph module that gives a PassResult
            or None, an ExportedProgramPassBase, or a list of such in a pass manager of torch's
@@ -61,7 +61,7 @@ class UserPass(Pass):
 
 
 def as_pass(given: PassType) -> Pass:
-    """A pass of this project, unless a user's class gave it another `call`; or a `UserPass`."""
+    """`given` itself if it is a Pass with the `call` of `Pass`; else a `UserPass` of it."""
     own = isinstance(given, Pass) and type(given).call is Pass.call
     return given if own else UserPass(given)  # type: ignore[return-value]
 

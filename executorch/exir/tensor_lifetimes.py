@@ -151,7 +151,7 @@ def collect_specs_from_nodes(
 ) -> Iterable[TensorSpec]:
     """The specs that need memory of their own, in node order; a view stands for its base.
 
-    Inputs that the method writes into are left to the caller's memory, so that he sees the writes.
+    Inputs that the method writes into are left to the caller's memory, which then has the writes.
     """
     nodes = list(nodes)
     skipped: set[TensorSpec] = set()

@@ -141,7 +141,7 @@ def fake_tensors_read_into(mode: FakeTensorMode, *makers: Any) -> Iterator[None]
     reader.fake_tensor_mode = mode
     make = serialize._reconstruct_fake_tensor
     outer = serialize._CURRENT_DESERIALIZER
-    # The context would end an allowance of the caller's.
+    # At its end the context removes all that it was given, also what the caller had allowed before.
     known = torch.serialization.get_safe_globals()
     new = [each for each in (make, *makers) if each not in known]
     serialize._CURRENT_DESERIALIZER = reader

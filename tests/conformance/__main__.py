@@ -1,4 +1,4 @@
-"""Every operator of the runtime against eager PyTorch, through the whole way.
+"""Compare every operator of the runtime with eager PyTorch, from export to execution.
 
 For each registered operator and dtype: OpInfo's samples and our own become programs, which the C++
 runtime runs; integers, bools and copies must be equal, floats within a tolerance computed from
@@ -28,11 +28,17 @@ def main(argv: list[str]) -> int:
         formatter_class=argparse.RawDescriptionHelpFormatter,
         epilog="example: ./dev conformance --ops 'aten::(add|mul)' --json output/conformance.json",
     )
-    parser.add_argument("--ops", default="", metavar="REGEX", help="only operators that match")
-    parser.add_argument("--dtypes", nargs="*", help="only these, e.g. float32 int64")
-    parser.add_argument("--samples", type=int, default=SAMPLES_PER_DTYPE, help="per dtype, at most")
-    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the rows there too")
+    parser.add_argument(
+        "--ops", default="", metavar="REGEX", help="check only operators that match"
+    )
+    parser.add_argument("--dtypes", nargs="*", help="check only these, e.g. float32 int64")
+    parser.add_argument(
+        "--samples", type=int, default=SAMPLES_PER_DTYPE, help="the most samples of each dtype"
+    )
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="number of processes")
+    parser.add_argument(
+        "--json", type=Path, metavar="FILE", help="write the rows to this file, too"
+    )
     args = parser.parse_args(argv)
     names = operators(args.ops)
     console = Console(width=None if sys.stdout.isatty() else 110)

@@ -9,13 +9,13 @@ from collections.abc import Iterator
 from executorch.runtime import Runtime
 from tests.conformance.report import Row
 
-# Operators on numbers and memory, which no module calls by itself, and those of language models are
-# tested beside their subject;
-# those that write into arguments, one whose result needs a bound told and one whose fake result has
-# not eager's dtype, in tests/ops.
+# Tested beside their sources: operators on numbers and memory, which no module calls by itself, and
+# those of language models. Tested in tests/ops: operators that write into arguments; bincount,
+# whose result needs a bound; and choose_qparams_per_token, whose fake result has not eager's dtype.
 NOT_SAMPLED = re.compile(
-    r"executorch_prim::|et_copy::|llama::|preprocess::|aten::(sym_|_local_scalar_dense|copy_$|index_put_$|bincount\.out"
-    r"|_native_batch_norm_legit\.out)|quantized_decomposed::choose_qparams_per_token\.out"
+    r"executorch_prim::|et_copy::|llama::|preprocess::|aten::(sym_|_local_scalar_dense|copy_$"
+    r"|index_put_$|bincount\.out|_native_batch_norm_legit\.out)"
+    r"|quantized_decomposed::choose_qparams_per_token\.out"
 )
 
 

@@ -1,4 +1,4 @@
-"""Samples through the whole way: export, edge dialect, program, runtime.
+"""Runs samples through all stages: export, edge dialect, program, runtime.
 
 Many samples make one module, since most of the time of an export does not depend on their number.
 Where the module cannot be exported or run, its halves are tried, down to single samples.

@@ -291,7 +291,7 @@ row(
 )
 
 
-# Normalisation.
+# Normalization.
 def batch_norm(m: Maker) -> list[list[Any]]:
     stats = [m(3), m(3), m(3), m(3, low=1)]
     inputs = [m(4, 3), m(2, 3, 70), m(2, 3, 4, 5), m.last(2, 3, 4, 5)]

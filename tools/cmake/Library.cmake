@@ -26,7 +26,7 @@ endif()
 set(EXECUTORCH_BARE_FLAGS $<$<COMPILE_LANGUAGE:CXX>:-fno-exceptions;-fno-rtti>)
 
 # et_library(name SOURCES a.cpp ... DEPS targets ... [EXCEPTIONS] [REGISTERS symbol])
-#   REGISTERS: consumers pull in the object that defines this C symbol, whose static initialiser
+#   REGISTERS: consumers pull in the object that defines this C symbol, whose static initializer
 #   registers kernels or backends; no whole-archive flags, and linking twice is harmless.
 function(et_library name)
   cmake_parse_arguments(ARG "EXCEPTIONS" "REGISTERS" "SOURCES;DEPS;PRIVATE_DEPS" ${ARGN})
@@ -42,7 +42,7 @@ function(et_library name)
     set_target_properties(${name} PROPERTIES EXECUTORCH_REGISTERS ${ARG_REGISTERS})
     if(APPLE)
       target_link_options(${name} INTERFACE "LINKER:-u,_${ARG_REGISTERS}")
-    elseif(EMSCRIPTEN) # whose linker else drops initialisers of what nothing refers to
+    elseif(EMSCRIPTEN) # whose linker else drops initializers of what nothing refers to
       target_link_options(${name} INTERFACE "LINKER:--export=${ARG_REGISTERS}")
     else()
       target_link_options(${name} INTERFACE "LINKER:--undefined=${ARG_REGISTERS}")

@@ -47,11 +47,11 @@ function(et_executable name)
   target_link_libraries(${name} PRIVATE executorch_flags executorch_private_flags ${ARG_DEPS})
 endfunction()
 
-# et_optimize_lightly(targets ...): for what computes little, whose headers of templates take twice as
-# long to compile at -O3 and run no faster for it.
+# et_optimize_lightly(targets ...): for sources that compute little and include headers full of
+# templates, which -O3 compiles much longer and makes no faster.
 function(et_optimize_lightly)
   foreach(name ${ARGN})
-    # GCC 12 sees overflows in optimised std::string and std::vector code that cannot happen.
+    # GCC 12 sees overflows in optimized std::string and std::vector code that cannot happen.
     target_compile_options(${name} PRIVATE -O1 -Wno-restrict -Wno-stringop-overflow)
   endforeach()
 endfunction()
@@ -86,8 +86,9 @@ function(et_precompile group)
 endfunction()
 
 # et_cxx_test(name [VECTORS] [CXX17] SOURCES ... EXTRA_LIBS ...): a googletest binary, one ctest entry.
-# Optimising what runs once takes five times as long as compiling it, so tests are not optimised.
-# VECTORS: with the flags of vector_headers, and loops that take a while. CXX17: for what users' headers promise.
+# Tests are not optimized: most of their code runs once, and optimizing it would take longer than that.
+#   VECTORS  with the flags of vector_headers, and lightly optimized: its loops take a while
+#   CXX17    compiled as C++17, which is what headers for users promise
 function(et_cxx_test name)
   if(NOT EXECUTORCH_BUILD_TESTS)
     return()
@@ -109,7 +110,7 @@ function(et_cxx_test name)
     set_target_properties(${name} PROPERTIES CXX_STANDARD 17)
     return()
   endif()
-  # googletest's header is two thirds of what an unoptimised test takes.
+  # Most of the time to compile a test without optimization is that of googletest's header.
   et_precompile(gtest_${ARG_VECTORS} TARGETS ${name} HEADERS <gtest/gtest.h>)
 endfunction()
 

@@ -2,7 +2,7 @@
 # already pull in their registration themselves (see et_library), so on those nothing is left to do;
 # a user's own registration library gets what it asks for.
 
-# Consumers of `target` link all of its objects, so that its static initialisers run.
+# Consumers of `target` link all of its objects, so that its static initializers run.
 function(executorch_target_link_options_shared_lib target)
   get_target_property(registers ${target} EXECUTORCH_REGISTERS)
   if(registers)

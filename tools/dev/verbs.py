@@ -177,7 +177,7 @@ def verb_browser(args: list[str]) -> int:
     """Build for WebAssembly, test under Node and in Chromium, and print size and speed beside
     onnxruntime-web: ./dev browser [--tests]. Makes output/browser, a page that runs programs."""
     options = argparse.ArgumentParser("./dev browser", description=verb_browser.__doc__)
-    options.add_argument("--tests", action="store_true", help="do not measure")
+    options.add_argument("--tests", action="store_true", help="only test, do not measure")
     chosen = options.parse_args(args)
     setup()
     setup_browser()
@@ -198,17 +198,19 @@ def verb_browser(args: list[str]) -> int:
 
 
 def verb_fuzz(args: list[str]) -> int:
-    """Damage programs, delegates' payloads, and texts: ./dev fuzz [--seconds N] [--operators REGEX]
-    [--json FILE] [--release]. Bytes of small programs, several fields of each operator's calls at
-    once, payloads; tokenizer files, constraints, requests. Under sanitizers, or with --release
-    quickly, between guard pages. `--operators` runs the second alone, for the operators that match.
-    """
+    """Run damaged programs, payloads and texts: ./dev fuzz [--seconds N] [--operators REGEX]
+    [--json FILE] [--release]. Four fuzzers run one after the other, under sanitizers: of several
+    fields of each operator's calls at once, of the bytes of small programs, of delegates' payloads,
+    and of texts (tokenizer files, constraints, requests)."""
     options = argparse.ArgumentParser("./dev fuzz", description=verb_fuzz.__doc__)
-    options.add_argument("--seconds", type=float, default=60, metavar="N", help="of each of four")
-    options.add_argument("--operators", metavar="REGEX", help="names as in exir/operators.txt")
-    options.add_argument("--json", metavar="FILE", help="outcomes by operator, and findings")
-    options.add_argument("--release", action="store_true", help="guard pages, no sanitizers")
-    options.add_argument("--workers", type=int, default=2, metavar="N", help="processes")
+    add = options.add_argument
+    add("--seconds", type=float, default=60, metavar="N", help="time of each fuzzer")
+    operators = "run the fuzzer of operators alone, for those of exir/operators.txt that match"
+    add("--operators", metavar="REGEX", help=operators)
+    add("--json", metavar="FILE", help="write outcomes by operator, and findings")
+    release = "without sanitizers, which is faster; memory ends at guard pages"
+    add("--release", action="store_true", help=release)
+    add("--workers", type=int, default=2, metavar="N", help="number of processes")
     chosen = options.parse_args(args)
     setup()
     build("dev", *PYTHON_TARGETS)
@@ -258,18 +260,18 @@ def verb_allocations(args: list[str]) -> int:
 
 
 def verb_size(args: list[str]) -> int:
-    """Print the size of the smallest runtime, verification on, no kernels: ./dev size; or of
-    applications with the operators of an MLP, a GPT and MobileNetV2: ./dev size --models
-    [--types], the latter for their element types only."""
+    """Print the size of the runtime without kernels: ./dev size; or of applications with the
+    operators of an MLP, a GPT and MobileNetV2: ./dev size --models [--types]."""
     options = argparse.ArgumentParser("./dev size", description=verb_size.__doc__)
-    options.add_argument("--models", action="store_true", help="from the installed package")
-    options.add_argument("--types", action="store_true", help="compiles their kernels: minutes")
+    models = "applications that link the installed package"
+    options.add_argument("--models", action="store_true", help=models)
+    types = "compile the kernels for the models' element types only, which takes minutes"
+    options.add_argument("--types", action="store_true", help=types)
     chosen = options.parse_args(args)
     setup()
     if chosen.models or chosen.types:
         folder = build("dev", "executorch_install_targets", *PYTHON_TARGETS)
-        types = ["--types"] if chosen.types else []
-        return python("tests/size/models.py", str(folder), *types)
+        return python("tests/size/models.py", str(folder), *(["--types"] if chosen.types else []))
     folder = build("size", "size_test")
     return python("tests/size/report.py", str(folder / "tests" / "size" / "size_test"))
 
@@ -286,17 +288,16 @@ def verb_wheel(args: list[str]) -> int:
     """Build the wheel and the sdist into dist/, and try the wheel in an environment of its own:
     ./dev wheel [--with-torch]. The libraries that the wheel needs are put inside (auditwheel)."""
     options = argparse.ArgumentParser("./dev wheel", description=verb_wheel.__doc__)
-    options.add_argument(
-        "--with-torch", action="store_true", help="and export, and run all pages there"
-    )
-    with_torch = options.parse_args(args).with_torch
+    with_torch = "install PyTorch there as well, export programs, and run all pages of docs/"
+    options.add_argument("--with-torch", action="store_true", help=with_torch)
+    chosen = options.parse_args(args)
     setup()
     setup_browser()
     setup_tries()
     c_interface = ("executorch_install_targets", "executorch_c", "c_api_test")
     build("dev", *PYTHON_TARGETS, "selective_build_programs", *c_interface)
     build("wasm", "executorch_wasm_package")
-    return build_wheel(with_torch)
+    return build_wheel(chosen.with_torch)
 
 
 def verb_golden() -> int:
@@ -451,14 +452,8 @@ def verb_help() -> int:
     """Print this list; ./dev help VERB prints what one does."""
     print("usage: ./dev VERB [arguments]\n\nexample: ./dev demo 'Once upon a time'\n")
     for name, verb in VERBS.items():
-        print(
-            textwrap.fill(
-                " ".join((verb.__doc__ or "").split()),
-                100,
-                initial_indent=f"  {name:12}",
-                subsequent_indent=" " * 14,
-            )
-        )
+        text = " ".join((verb.__doc__ or "").split())
+        print(textwrap.fill(text, 100, initial_indent=f"  {name:12}", subsequent_indent=" " * 14))
     return 0
 
 
@@ -470,11 +465,11 @@ VERBS: dict[str, Verb] = {
 
 
 def asks_for_help(verb: str, args: list[str]) -> bool:
-    """Whether to print the verb's docstring only; fuzz and what is run by a verb have their own."""
+    """Whether to print the verb's docstring alone. Some verbs, and what others run, print more."""
     asks = {"-h", "--help"}
     if verb in ("executorch", "bench", "test"):
         return bool(args) and args[0] in asks
-    return verb not in ("fuzz", "size", "wheel") and bool(asks & set(args))
+    return verb not in ("browser", "fuzz", "size", "wheel") and bool(asks & set(args))
 
 
 def main(argv: list[str]) -> int:

@@ -146,7 +146,7 @@ class Lowering:
         # stand for them, and the bounds that correspond to the result's range of integers.
         self._aliases: dict[Node, Node] = {}
         self._range: Bounds = None
-        again = self._number_externals(graph, constants_of(program))
+        repeated = self._number_externals(graph, constants_of(program))
         # For each constant node, and each call of constants only: the external data file that its
         # weights are tagged for.
         self._files: dict[Node, str | None] = {
@@ -163,7 +163,7 @@ class Lowering:
             if readers <= self.rows.keys() and join not in self._slots:
                 self._current = next(iter(join.users))
                 self.skip(join)
-        self._lower_calls(graph, again)
+        self._lower_calls(graph, repeated)
 
     def _number_externals(self, graph: Graph, owned: dict[str, Tensor]) -> list[tuple[int, Node]]:
         """Gives inputs and results their external ids. Returns those results that are inputs, or
@@ -179,15 +179,15 @@ class Lowering:
             n_inputs += 1  # extents, which the shapes of the tensors tell too, take up a slot
         results = cast("list[Node]", graph.output_node().args[0])
         self.payload.n_externals = n_inputs + len(results)
-        again = []
+        repeated = []
         for slot, node in enumerate(results, start=n_inputs):
             if node.op == "placeholder" or node in self._slots:
-                again.append((slot, node))
+                repeated.append((slot, node))
             else:
                 self._slots[node] = slot
-        return again
+        return repeated
 
-    def _lower_calls(self, graph: Graph, again: list[tuple[int, Node]]) -> None:
+    def _lower_calls(self, graph: Graph, repeated: list[tuple[int, Node]]) -> None:
         for node in graph.nodes:
             if node.op == "call_function" and node not in self._done:
                 self._current = node
@@ -195,7 +195,7 @@ class Lowering:
                 self._sources += [node] * (len(self.payload.nodes) - len(self._sources))
         for node in self._slots:
             self.read(node, is_channels_last(tensor_of(node)))
-        for slot, node in again:
+        for slot, node in repeated:
             nhwc = is_channels_last(tensor_of(node))
             to = self._value(node, nhwc, (slot, EXTERNAL_OUTPUT))
             self.payload.node("Copy", self.read(node, nhwc), to)

@@ -211,7 +211,7 @@ def _match_weights(
         return "weights with zero points"
     low, high = (argument(node, f"quant_{end}") for end in ("min", "max"))
     is_4_bit = low is not None and low >= -8 and high <= 7
-    if values.dtype != torch.int8 or (not is_4_bit and (low, high)[1] != 127):
+    if values.dtype != torch.int8 or (not is_4_bit and high != 127):
         return "weights of another width than 4 and 8 bits"
     values = values.transpose(0, channel_dim)
     n, k = values.shape[0], values[0].numel()
@@ -225,7 +225,8 @@ def _match_weights(
 
 
 def packed(weights: Tensor) -> Tensor:
-    """Two to a byte, the first in the low bits, 8 more than they are."""
+    """4-bit weights [n, k] as bytes [n, (k + 1) / 2]: two to a byte, each plus 8, the first in the
+    low bits."""
     raised = (torch.nn.functional.pad(weights, (0, weights.shape[1] % 2)) + 8).to(torch.uint8)
     return raised[:, ::2] | raised[:, 1::2] << 4
 

@@ -39,7 +39,7 @@ Node = dict[str, Any]
 
 
 def read(processed: bytes, named_data: Mapping[str, bytes]) -> ReferenceGraph:
-    """ValueError: no payload."""
+    """The operations of a payload. ValueError where `processed` is no payload."""
     payload = json.loads(_native.read_payload(processed))
     graph = ReferenceGraph()
     read_constant = _Constants(payload, processed, named_data)

@@ -19,10 +19,10 @@ Refusal = Callable[[Node], str | None]
 
 @dataclass
 class Rule:
-    """A row.
+    """A row of the table: an operator, and how calls of it are lowered.
 
     target     the edge operator
-    forms      other edge operators that are the same to users
+    forms      other edge operators that the row is for, such as add.Scalar beside add.Tensor
     kind       of the payload's node (schema.fbs), where the function serves several rows
     config     the class in `partition/config` that users restrict a partitioner by
     whole      the ATen operator of the same name must not be decomposed; or which calls of it
@@ -30,8 +30,9 @@ class Rule:
                integer weights or a pair of operands, both with bounds for the result; an average;
                or it moves integers, so that all have one scale and zero point
     passes_on  ATen operators, as captured, whose results the quantizer lets keep the scale and zero
-               point of their operand, since they have no value beyond its
-    unless     why a call is not lowered; `unless_integers` in 8 bits, where that differs
+               point of their operand, since their values are within its range
+    unless     returns why a call is not lowered, or None; `unless_integers` is asked instead where
+               operands and result are quantized to 8 bits
     """
 
     target: Any

@@ -11,14 +11,18 @@ from executorch.codegen.selection import CodegenError, Selection
 
 def main(argv: list[str]) -> None:
     parser = argparse.ArgumentParser(prog="gen_all_oplist", description=__doc__)
-    parser.add_argument("--output_dir", type=Path, required=True)
+    folder = "the folder of selected_operators.yaml"
+    parser.add_argument("--output_dir", type=Path, required=True, help=folder)
     parser.add_argument(
         "--model_file_list_path",
         required=True,
         help="a selection's yaml, or @FILE with the path of one per line",
     )
-    parser.add_argument("--allow_include_all_overloads", action="store_true")
-    parser.add_argument("--check_ops_not_overlapping", action="store_true")
+    parser.add_argument(
+        "--allow_include_all_overloads", action="store_true", help=argparse.SUPPRESS
+    )  # upstream's, without effect
+    overlapping = "an operator that two selections name is an error"
+    parser.add_argument("--check_ops_not_overlapping", action="store_true", help=overlapping)
     args = parser.parse_args(argv)
     listed = args.model_file_list_path
     try:

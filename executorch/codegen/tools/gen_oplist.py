@@ -47,12 +47,13 @@ def _split(text: str | None) -> Iterator[str]:
 
 def main(args: list[str]) -> None:
     parser = argparse.ArgumentParser(prog="gen_oplist", description=__doc__)
-    parser.add_argument("--output_path", required=True)
-    parser.add_argument("--model_file_path", help="programs (.pte)")
-    parser.add_argument("--ops_schema_yaml_path", help="kernel or selection yaml files")
-    parser.add_argument("--root_ops", help="comma list of operators")
-    parser.add_argument("--ops_dict", help="JSON: operator -> kernel keys")
-    parser.add_argument("--include_all_operators", action="store_true")
+    parser.add_argument("--output_path", required=True, help="the yaml to write")
+    parser.add_argument("--model_file_path", help="programs (.pte), separated by commas")
+    yamls = "kernel or selection yaml files, separated by commas"
+    parser.add_argument("--ops_schema_yaml_path", help=yamls)
+    parser.add_argument("--root_ops", help="operators, separated by commas: aten::add.out,...")
+    parser.add_argument("--ops_dict", help="JSON: operator -> list of kernel keys")
+    parser.add_argument("--include_all_operators", action="store_true", help="select all")
     try:
         gen_oplist(**vars(parser.parse_args(args)))
     except (CodegenError, json.JSONDecodeError) as e:

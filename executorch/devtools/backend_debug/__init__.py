@@ -1,4 +1,4 @@
-"""What was delegated, under its public home."""
+"""Upstream's module of `executorch.exir.backend.delegation_info`."""
 
 from executorch.exir.backend.delegation_info import (
     DelegationBreakdown,

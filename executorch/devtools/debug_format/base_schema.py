@@ -12,7 +12,7 @@ class Node:
     inputs: list[Node] | None = None
     output_shapes: list[list[int]] | None = None
     metadata: dict[str, Any] | None = None
-    named_args: list[str] | None = None  # names of the arguments that `inputs` are, and the others
+    named_args: list[str] | None = None  # of `inputs`, then of the other arguments
 
 
 @dataclass

@@ -189,8 +189,8 @@ class ETRecord:
                 writer.json(_Name.EXPORT_GRAPH_ID.value, self.export_graph_id)
 
     def _counted_outputs(self) -> dict[str, dict[Any, Any]] | None:
-        """Readers take a call's number of results for that of each operation in it, too, and fail
-        where an operation has fewer: with operations, one result a call."""
+        """The numbers of results for the file: 1 for a call of a delegate that names its
+        operations. Readers expect that many results of each operation, and fail on fewer."""
         outputs, delegates = self._instruction_id_to_num_outs_map, self._delegate_map or {}
         if outputs is None:
             return None

@@ -1,4 +1,4 @@
-"""Whether an ETRecord is of the program whose run a dump tells."""
+"""Whether an ETRecord is of the program whose run an ETDump recorded."""
 
 from __future__ import annotations
 

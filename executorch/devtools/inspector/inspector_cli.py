@@ -22,10 +22,16 @@ def parse_args(arguments: list[str] | None = None) -> argparse.Namespace:
     )
     scales = [scale.value for scale in TimeScale]
     parser.add_argument("--etdump_path", required=True, help="the ETDump file")
-    parser.add_argument("--etrecord_path", help="the ETRecord of the program, for operators")
+    parser.add_argument(
+        "--etrecord_path", help="the ETRecord of the program, which names operators"
+    )
     parser.add_argument("--debug_buffer_path", help="the file of recorded values")
-    parser.add_argument("--source_time_scale", choices=scales, default="ns", help="of the dump")
-    parser.add_argument("--target_time_scale", choices=scales, default="ms", help="of the table")
+    parser.add_argument(
+        "--source_time_scale", choices=scales, default="ns", help="unit of the dump"
+    )
+    parser.add_argument(
+        "--target_time_scale", choices=scales, default="ms", help="unit of the table"
+    )
     parser.add_argument("--tsv_path", help="also write the table to this file, tab-separated")
     parser.add_argument(
         "--compare_results",

@@ -1,4 +1,4 @@
-"""python -m executorch.devtools.parity PROGRAM MODEL: the program against the model it is of."""
+"""python -m executorch.devtools.parity PROGRAM MODEL: compare a program with its model."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ def main(arguments: list[str] | None = None) -> int:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("program", help="a .pte file, of this exporter or upstream's")
-    parser.add_argument("model", help="file.py:function")
-    parser.add_argument("--method", default="forward", help="default: forward")
-    parser.add_argument("--json", action="store_true", help="the report as JSON")
+    parser.add_argument("model", metavar="MODEL", help="file.py:function, see below")
+    parser.add_argument("--method", default="forward", help="default: %(default)s")
+    parser.add_argument("--json", action="store_true", help="print the report as JSON")
     options = parser.parse_args(arguments)
 
     from executorch.devtools.parity.check import check_parity

@@ -1,4 +1,4 @@
-"""Models that a command line names, and what it shows meanwhile."""
+"""Models that a command line names, and the status that a command shows."""
 
 from __future__ import annotations
 

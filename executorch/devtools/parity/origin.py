@@ -35,7 +35,7 @@ class Origins:
         self._inputs = inputs
 
     def place(self, suspect: Suspect) -> Suspect:
-        """The same with its `place`, if that is known."""
+        """`suspect` with its `place`, if that is known."""
         origin = self._runner._origin(suspect.chain, suspect.instruction, suspect.inside)
         if origin is not None:
             operators, module, file, line = origin

@@ -282,7 +282,8 @@ class Replay:
 
 
 class _Reference:
-    """One operator in float64, and in its own types where that fails or leaves a doubt."""
+    """One operator in float64; in its own types where it refuses float64, or where a difference
+    could be a rounding step that float64 takes elsewhere."""
 
     def __init__(self, target: Any, args: Sequence[Any], like: Sequence[Any]) -> None:
         self.target = target

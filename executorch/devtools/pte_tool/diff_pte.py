@@ -235,8 +235,12 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="diff_pte", description=__doc__)
     parser.add_argument("file_a", type=Path)
     parser.add_argument("file_b", type=Path)
-    parser.add_argument("-v", "--verbose", action="store_true", help="sizes and operators too")
-    parser.add_argument("--max-samples", type=int, default=10, help="elements listed of a tensor")
+    parser.add_argument(
+        "-v", "--verbose", action="store_true", help="print sizes and operators, too"
+    )
+    parser.add_argument(
+        "--max-samples", type=int, default=10, help="elements to list of each tensor"
+    )
     given = parser.parse_args(arguments)
     try:
         contents = given.file_a.read_bytes(), given.file_b.read_bytes()

@@ -110,7 +110,8 @@ def _blobs(
 def parse_args(arguments: list[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="size_analysis_tool", description=__doc__)
     parser.add_argument("--etrecord_path", required=True, help="the record, an ETRecord file")
-    parser.add_argument("--output_path", default="model_size_information.json")
+    output = "the JSON file to write; default: %(default)s"
+    parser.add_argument("--output_path", default="model_size_information.json", help=output)
     return parser.parse_args(arguments)
 
 

@@ -45,7 +45,7 @@ def _plain_bytes(tensor: torch.Tensor) -> memoryview:
 class DataPool:
     """Distinct byte strings in the order they were first added; index 0 is reserved and empty.
 
-    Equal bytes get one index. Memory seen before is recognised by its address; otherwise bytes are
+    Equal bytes get one index. Memory seen before is recognized by its address; otherwise bytes are
     compared only with those of equal size and equal samples, so that nothing is hashed in full.
     """
 

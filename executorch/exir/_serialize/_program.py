@@ -77,8 +77,9 @@ def _power_of_two(alignment: int | None) -> int:
 
 
 def constant_alignment(size: int, wanted: int | None) -> int:
-    """Of a constant of `size` bytes, if the user wants none in particular: those that kernels read
-    by rows begin with a cache line, so that no row of a usual width touches one line more."""
+    """The alignment in bytes of a constant of `size` bytes: `wanted`, where that is given. Else
+    large constants, which kernels read row by row, begin on a cache line, so that a row whose width
+    is a multiple of a line's touches no line more than it fills."""
     if wanted is None and size >= _ALIGNED_TO_LINES:
         return _CACHE_LINE
     return _power_of_two(wanted)

@@ -157,20 +157,35 @@ def _preprocess_all(methods: dict[str, list[Parts]]) -> None:
             for part in parts:
                 by_backend.setdefault(part.spec.backend_id, {}).setdefault(name, []).append(part)
     for backend_id, chosen in by_backend.items():
-        backend = find_backend(backend_id)
-        specs = {name: [p.spec.compile_specs for p in parts] for name, parts in chosen.items()}
-        programs = {
-            name: [
-                backend.copy_exported_program_for_preprocess(p.program, p.spec.compile_specs)
-                for p in parts
-            ]
-            for name, parts in chosen.items()
+        given = {
+            name: [(part.program, part.spec.compile_specs) for part in of_method]
+            for name, of_method in chosen.items()
         }
-        results = backend.preprocess_multimethod(programs, specs)
-        check_results(backend_id, results, programs)
-        for name, lowering in chosen.items():
-            for part, result in zip(lowering, results[name], strict=True):
-                part.lowered = _lowered(part.program, backend_id, part.spec.compile_specs, result)
+        lowered = _lowered_together(backend_id, given)
+        for name, of_method in chosen.items():
+            for part, module in zip(of_method, lowered[name], strict=True):
+                part.lowered = module
+
+
+def _lowered_together(
+    backend_id: str, given: dict[str, list[tuple[ExportedProgram, list[CompileSpec]]]]
+) -> dict[str, list[LoweredBackendModule]]:
+    """One call of the backend with the programs of all methods, and the specs of each program."""
+    backend = find_backend(backend_id)
+    copies = {
+        name: [backend.copy_exported_program_for_preprocess(*pair) for pair in pairs]
+        for name, pairs in given.items()
+    }
+    specs = {name: [spec for _, spec in pairs] for name, pairs in given.items()}
+    results = backend.preprocess_multimethod(copies, specs)
+    check_results(backend_id, results, copies)
+    return {
+        name: [
+            _lowered(program, backend_id, spec, result)
+            for (program, spec), result in zip(pairs, results[name], strict=True)
+        ]
+        for name, pairs in given.items()
+    }
 
 
 def lower_all_submodules_to_backend(
@@ -178,33 +193,23 @@ def lower_all_submodules_to_backend(
     method_to_submodules_nodes: dict[str, list[Node]],
     method_to_tagged_edge_program: dict[str, ExportedProgram],
 ) -> None:
-    """Hand submodules that the methods' graphs call to one backend, which sees them all at once,
-    and put delegate calls in place of the calls, in place. What each node's `meta` says:
+    """Hand the submodules that the methods' graphs call to one backend, all at once, and turn
+    their calls into delegate calls. The programs are changed in place. Each node's `meta` has:
 
     submodule_program  from `create_exported_program_from_submodule`
-    compile_spec       for the backend
+    compile_spec       the list of CompileSpecs for the backend
     toplevel_input_specs_to_delete, toplevel_output_specs_to_delete
-                       that function's other two results; what the delegate owns
+                       that function's other two results: what the delegate owns
     """
     nodes = {name: list(calls) for name, calls in method_to_submodules_nodes.items()}
-    backend = find_backend(backend_id)
-    specs = {name: [n.meta["compile_spec"] for n in calls] for name, calls in nodes.items()}
-    programs = {
-        name: [
-            backend.copy_exported_program_for_preprocess(
-                n.meta["submodule_program"], n.meta["compile_spec"]
-            )
-            for n in calls
-        ]
+    given = {
+        name: [(node.meta["submodule_program"], node.meta["compile_spec"]) for node in calls]
         for name, calls in nodes.items()
     }
-    results = backend.preprocess_multimethod(programs, specs)
-    check_results(backend_id, results, programs)
+    lowered = _lowered_together(backend_id, given)
     for name, calls in nodes.items():
-        for node, result in zip(calls, results[name], strict=True):
-            program, spec = node.meta["submodule_program"], node.meta["compile_spec"]
-            lowered = _lowered(program, backend_id, spec, result)
-            insert_lowered_call(method_to_tagged_edge_program[name], node, lowered)
+        for node, module in zip(calls, lowered[name], strict=True):
+            insert_lowered_call(method_to_tagged_edge_program[name], node, module)
 
 
 def _partitioned(program: ExportedProgram, partitioner: Partitioner) -> Iterator[Parts]:

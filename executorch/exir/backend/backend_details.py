@@ -24,7 +24,7 @@ class PreprocessResult:
     processed_bytes    what its runtime half gets
     debug_handle_map   the backend's identifiers (all int or all str) -> debug handles of the graph
     data_store_output  named data, kept beside the processed bytes and shared between sub-graphs
-    _delegate_info_meta anything for the backend's own reports; never serialised
+    _delegate_info_meta anything for the backend's own reports; never serialized
     """
 
     processed_bytes: bytes = b""

@@ -61,12 +61,6 @@ class DelegationInfo:
 
         return pd.DataFrame(self._rows(), columns=list(_COLUMNS))
 
-    def get_reasons(self) -> Any:
-        """A pandas DataFrame of what was left out: node, op_type, reason, line."""
-        import pandas as pd
-
-        return pd.DataFrame([vars(each) for each in self.left_out])
-
     def _rows(self) -> list[tuple[str, int, int]]:
         found = [self.delegation_by_operator[name] for name in sorted(self.delegation_by_operator)]
         rows = [(b.op_type, b.delegated, b.non_delegated) for b in found]

@@ -137,7 +137,7 @@ def test_reasons_are_reported_with_the_users_line(edge):
     assert report.count("no addition") == 3 and "aten.sigmoid.default" in report
     info = get_delegation_info(program.graph_module)
     assert [left.reason for left in info.left_out] == ["no addition"] * 3
-    assert "torch.mm" in info.get_reasons()["line"][0]
+    assert "torch.mm" in info.left_out[0].line
 
 
 def test_a_reason_is_logged(edge, caplog):

@@ -1,4 +1,4 @@
-"""What a partitioner is given, and what it says."""
+"""What a partitioner gets and gives."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from executorch.exir.torch_internals import OpOverload
 
 
 class DelegationSpec(NamedTuple):
-    """Who takes a sub-graph, and what he is told."""
+    """The backend that takes a sub-graph, and the compile specs that it gets."""
 
     backend_id: str
     compile_specs: list[CompileSpec]
@@ -24,7 +24,7 @@ class DelegationSpec(NamedTuple):
 
 @dataclass
 class PartitionResult:
-    """The program given, its nodes tagged with `meta["delegation_tag"]`, and who takes each tag.
+    """The given program, its nodes tagged with `meta["delegation_tag"]`, and each tag's backend.
 
     The nodes of one tag become one delegate call. Constants that are tagged become the delegate's
     own. User inputs and the output are never tagged.

@@ -1,4 +1,4 @@
-"""What a delegate's operations should compute: the face of backends to the parity gate.
+"""What a delegate's operations should compute: what the parity gate asks of backends.
 
 A backend's folder may hold a module `reference` with BACKEND_ID and
 `read(processed, named_data) -> ReferenceGraph`; nothing needs to be registered.

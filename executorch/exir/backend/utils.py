@@ -1,4 +1,4 @@
-"""What backends' ahead-of-time halves use, under its public home."""
+"""Functions for the ahead-of-time halves of backends, in upstream's module."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ class EdgeCompileConfig:
     _skip_dim_order               keep memory_format arguments instead of dim orders
     _core_aten_ops_exception_list operators allowed although not in core ATen
     preserve_ops                  operators that are not decomposed
-    The last two are options of earlier releases, accepted without effect.
+    _use_edge_ops and _skip_type_promotion are options of earlier releases, accepted without effect.
     """
 
     _check_ir_validity: bool = True
@@ -82,7 +82,7 @@ class ExecutorchBackendConfig:
     """Options of `to_executorch`.
 
     passes                    run first, on each method's edge graph
-    memory_planning_pass      also a dict from method name; likewise sym_shape_eval_pass
+    memory_planning_pass      a pass, or a dict of them by method name; likewise sym_shape_eval_pass
     emit_stacktrace           store the Python lines of every operator call in the program
     emit_debug_identity       store operator, module path, file and line of every instruction, for
                               runtime errors and profiles; other runtimes ignore it
@@ -90,16 +90,18 @@ class ExecutorchBackendConfig:
     segment_alignment         bytes; likewise constant_tensor_alignment and delegate_alignment;
                               None is 16, and 64 for constants of at least 1024 bytes
     remove_view_copy          turn view_copy into aliases of planned memory
-    external_constants        True, or node to file name (None: stays): weights go to .ptd files
+    external_constants        weights go to .ptd files: True, or a function from a node to the name
+                              of its file, or None for what stays in the program
     external_mutable_weights  weights with gradients go to a .ptd file
     emit_mutable_buffer_names store the names of mutable buffers
     run_reinplace_pass        write in place where the old value is not used again
-    reinplace_extra_ops       edge operators to treat so beside index_put
+    reinplace_extra_ops       edge operators that may write in place beside index_put
     enable_non_cpu_memory_planning  arenas in the memory of devices whose delegates the program
                               calls, and copies around them; propagate_device_config, also a dict
                               from method name, says which copies the caller does without
     dynamic_memory_planning_mode  UPPER_BOUND; others are refused
-    The last two are options of earlier releases, accepted without effect.
+    extract_segments and extract_constant_segment are options of earlier releases, accepted without
+    effect.
     """
 
     passes: list[Any] = field(default_factory=list)

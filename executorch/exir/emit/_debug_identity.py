@@ -99,8 +99,8 @@ def place_of(nodes: Sequence[Node]) -> _Place:
 
 @lru_cache(maxsize=1024)
 def _short(file: str) -> str:
-    """The file with its last two folders: enough to find it, without whose machine the program was
-    exported on. That is why the home directory is left out too."""
+    """The file with its last two folders: enough to find it. The home directory, and with it the
+    user's name, is left out."""
     path = file.removeprefix(str(Path.home()))
     return "/".join([part for part in re.split(r"[\\/]", path) if part][-3:])
 
@@ -112,7 +112,7 @@ def _calls(lowered: Any) -> list[Node]:
 
 
 def _name(node: Node) -> str:
-    """The operator as the runtime spells it; "" for what is none, as getitem."""
+    """The operator as the runtime spells it; "" for calls of no operator, such as getitem."""
     op = overload_of(node.target)
     return op.name() if op is not None else ""
 

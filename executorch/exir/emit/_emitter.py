@@ -53,7 +53,8 @@ class GraphEmitter:
         self.instructions: list[Instruction] = []
         self.operators: list[schema.Operator] = []
         self.delegates: list[schema.BackendDelegate] = []
-        # Of each instruction: the node that it was emitted for, after those whose sub-graph has it.
+        # For each instruction the nodes it stems from: first those of the control flow around it,
+        # outermost first, then its own.
         self.sources: list[tuple[Node, ...]] = []
         self.lowered: dict[int, Any] = {}  # by delegate call
         self.debug_handles: dict[int, Any] = {}
@@ -110,7 +111,9 @@ class GraphEmitter:
         elif op is not None:
             self.results[node] = self._kernel_call(node, op)
         else:
-            raise TypeError("no operator of the runtime, nor a rule that removes it")
+            raise TypeError(
+                "neither an operator of the runtime nor a call that a pass of to_executorch removes"
+            )
 
     # ---- values ----
 
@@ -236,7 +239,7 @@ class GraphEmitter:
             return written[0] if len(written) == 1 else written
         if not is_symbolic(op) and len(schema_of(op).returns) != 1:
             raise TypeError("writes no argument and does not return one number")
-        return Index(self.table.add_number(_sample_of(op, node)))
+        return Index(self.table.add_number(_sample_of(op)))
 
     def _delegate_call(self, node: Node, graph_module: GraphModule) -> None:
         reference = node.args[0]
@@ -293,13 +296,13 @@ def _frame_list(nodes: tuple[Node, ...]) -> schema.FrameList:
     return schema.FrameList([schema.Frame(*frame) for frame in found])
 
 
-def _sample_of(op: OpOverload, node: Node) -> Any:
-    """Something of the type that the operator returns."""
+def _sample_of(op: OpOverload) -> Any:
+    """A number of the type that the operator returns."""
     kind = str(schema_of(op).returns[0].type)
     if kind in ("int", "SymInt", "number"):
         return 0
     if kind in ("bool", "float"):
-        return kind == "bool" or 0.0
+        return True if kind == "bool" else 0.0
     raise TypeError(f"returns a {kind}, but writes into no out argument")
 
 

@@ -28,7 +28,7 @@ def watch_sizes(dynamic: Mapping[Any, Dimension]) -> Iterator[Sizes]:
     level, propagates, others = log.level, log.propagate, log.handlers[:]
     quiet = log.getEffectiveLevel() > logging.INFO
     log.addHandler(sizes)
-    if quiet:  # what is not shown otherwise stays unshown
+    if quiet:  # records below the level that the user chose reach `sizes` only
         log.setLevel(logging.INFO)
         log.propagate = False
         for handler in others:

@@ -1,4 +1,4 @@
-"""Edits of a graph where it stands that passes share."""
+"""Edits of a graph in place, which passes share."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from executorch.exir.torch_internals import (
     enable_python_dispatcher,
 )
 
-# What a node made from another one inherits: who wrote it, and where it came from.
+# Metadata that a node made from another one inherits: the user's line, and where it came from.
 _PROVENANCE = (
     "stack_trace",
     "nn_module_stack",

@@ -167,7 +167,8 @@ def _can_compute(node: Node) -> bool:
 
 
 def _computed(node: Node) -> Any:
-    """The value of a call on the values of its operands; no guard and no symbol is left of it."""
+    """The value of a call on the values of its operands, computed without leaving guards or symbols
+    in the shape environment."""
     args, kwargs = value_of(node.args), value_of(node.kwargs)
     mode = detect_fake_mode((args, kwargs, node.meta["val"]))
     with ExitStack() as stack:
@@ -200,7 +201,8 @@ def _alike(a: Tensor, b: Tensor) -> bool:
 
 
 def _same(a: Any, b: Any) -> bool:
-    """Sizes that are equal, or that depend on data: each computation has symbols of its own."""
+    """Whether two sizes are equal, or depend on data: every computation makes new symbols for
+    those, which cannot be compared."""
     from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols, statically_known_true
 
     if same_extent(a, b) or free_unbacked_symbols([a, b]):

@@ -73,8 +73,8 @@ class CallPass(GraphPass):
     """A pass that changes one call at a time, in the graph's order. The calls that it adds are not
     looked at.
 
-    rules  operator -> the rule for its calls, which returns whether it changed one. What torch's
-           own overload stands for holds for the edge operator, too.
+    rules  operator -> the rule for its calls, which returns whether it changed one. A rule for a
+           torch overload is for the edge operator that wraps it, too.
     """
 
     rules: Mapping[Any, Callable[[Node], bool]] = MappingProxyType({})

@@ -59,7 +59,7 @@ _HOME_OF = {
     "ToOutVarPass": "to_out_var_pass",
 }
 
-# Modules of upstream's, and what holds their names here.
+# Modules that upstream has, and the modules that hold their names here.
 _MODULES = {
     "_quant_patterns_and_replacements": "quantized_ops_registry",
     "const_prop_pass": "constant_prop_pass",

@@ -56,7 +56,8 @@ def _tag(nodes: Iterable[Node], choose: TagFunction) -> bool:
 
 
 def _checked(tag: str, node: Node) -> str:
-    """A file of that name lies in the folder that the files are written to."""
+    """`tag`; TypeError or ValueError unless it names a file without folders: all files are written
+    to one folder."""
     if not isinstance(tag, str):
         raise TypeError(f"external constants: {node}: expected the name of a file, found {tag!r}")
     if not tag or "/" in tag or "\\" in tag or tag.startswith("."):

@@ -71,7 +71,7 @@ class UnwrapSubclasses(Pass):
             tensor = view.program.state_dict.get(spec.target or "")  # type: ignore[union-attr]
             if tensor is None or not _has_parts_only(node, tensor):
                 continue
-            for place, part in _split(node, tensor, str(spec.target)):
+            for place, part in _split(node, str(spec.target)):
                 data[part] = torch.nn.Parameter(_part(tensor, spec, part), False)
                 argument = TensorArgument(name=place.name)
                 specs[place.name] = InputSpec(spec.kind, argument, part, spec.persistent)
@@ -94,7 +94,7 @@ def _has_parts_only(node: Node, tensor: Tensor) -> bool:
     return True
 
 
-def _split(node: Node, tensor: Tensor, name: str) -> list[tuple[Node, str]]:
+def _split(node: Node, name: str) -> list[tuple[Node, str]]:
     """Replace the reads of plain parts by placeholders before `node`; each with its name."""
     made: dict[str, Node] = {}
 
@@ -312,8 +312,8 @@ def _behind(node: Any, passed: tuple[Any, ...]) -> Node:
 
 
 def _ahead(node: Node | None, scale: Node | None) -> Node | None:
-    """The product with a scale that a result goes to by way of casts and of what makes integers
-    signed again: with `scale` itself, or another one."""
+    """The multiplication by `scale` (None: by any scale) that alone reads the result, through casts
+    and subtractions that make integers signed again; None if there is none."""
     while node is not None:
         users = [u for u in node.users if u.target is not aten._assert_tensor_metadata.default]
         if len(users) != 1 or users[0].args[0] is not node:

@@ -1,5 +1,5 @@
-"""Calls on integers in the place of calls between dequantizations and a quantization, for who runs
-quantized graphs on kernels. Tables and weights are kept in integers without it."""
+"""Replaces calls between dequantizations and a quantization by calls on integers, for quantized
+graphs that run without a backend. Tables and weights stay integers without this pass."""
 
 from __future__ import annotations
 
@@ -41,7 +41,8 @@ class QuantFusionPass(GraphPass):
     Ensures   equal values; dequantizations stay for their other users.
     Leaves    sums with factors and of tensors of several types; results that others read too.
 
-    _fix_node_meta_val, node_value_dict  accepted: values are always given, and found in the program
+    _fix_node_meta_val and node_value_dict are accepted without effect: new nodes always have
+    values, and constants are found in the program.
     """
 
     def __init__(

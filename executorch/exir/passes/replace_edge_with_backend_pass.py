@@ -86,7 +86,8 @@ def _expand_floor(node: Node) -> None:
 
 
 def _is_count(exponent: object) -> bool:
-    """Whether a power is that many products; a larger one of any size leaves 64 bits."""
+    """Whether a power becomes a chain of products. Of sizes from 2 on, powers above 63 exceed 64
+    bits."""
     return isinstance(exponent, int) and 1 <= exponent <= 63
 
 

@@ -104,8 +104,8 @@ def _complex_dtype(node: Node, value: torch.Tensor) -> torch.dtype | None:
 
 
 def _tensor_spec(node: Node, value: torch.Tensor) -> TensorSpec:
-    """Kernels write contiguous results, and channels-last ones where PyTorch would; other orders,
-    such as that of a transposed view, are those of memory that this program does not have."""
+    """The spec of a result. Kernels write it contiguous, or channels-last where PyTorch would. Any
+    other order of dims, such as a transposed view's, is an order in eager mode's memory."""
     try:
         scalar_type_enum(value.dtype)
         found = _complex_dtype(node, value)

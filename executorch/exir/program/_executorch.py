@@ -70,7 +70,7 @@ def to_executorch(
         for name in methods:
             views[name].changed_elsewhere = shared
     if not (config.external_constants or config.external_mutable_weights):
-        # The first gives constants new names.
+        # With external files weights keep the model's names; fused and folded ones get new names.
         run_passes(list(views.values()), [FuseBatchNormIntoConv(), FoldConstants()])
     for name, view in views.items():
         run_passes([view], _passes(name, view, config))
@@ -89,7 +89,7 @@ def to_executorch(
 
 
 def _refuse_without_effect(config: ExecutorchBackendConfig) -> None:
-    """ValueError for an option that asks for what is not done: unbounded sizes."""
+    """ValueError for options that are not implemented: memory for sizes without bounds."""
     mode = config.dynamic_memory_planning_mode
     if mode is not DynamicMemoryPlanningMode.UPPER_BOUND:
         raise ValueError(
@@ -111,7 +111,7 @@ def _planned_together(
 
 
 def _for_method(option: Any, name: str) -> Any:
-    """An option that may be a dict by method name."""
+    """The value of `option` for method `name`; `option` may be a dict by method name."""
     if not isinstance(option, dict):
         return option
     if name not in option:
@@ -120,7 +120,7 @@ def _for_method(option: Any, name: str) -> Any:
 
 
 def _passes(name: str, view: ProgramView, config: ExecutorchBackendConfig) -> list[Pass]:
-    """What brings one method up to and including memory planning, in order."""
+    """The passes of one method, in order; the last one plans its memory."""
     passes: list[Pass] = []
     if config.do_quant_fusion_and_const_prop:
         passes += [QuantFusionPass(), ConstPropPass()]

@@ -1,4 +1,4 @@
-"""Programs without the data of their weights, for who only looks at graphs and shapes."""
+"""Programs without the data of their weights, for callers that only look at graphs and shapes."""
 
 from __future__ import annotations
 

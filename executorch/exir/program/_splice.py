@@ -137,10 +137,10 @@ class Splicer:
         if expression.is_number:
             return value.node.maybe_as_int() if isinstance(value, SymInt) else float(expression)
         if expression not in self.numbers:
-            self._make_number(expression, value)
+            self._make_number(expression)
         return self.numbers[expression]
 
-    def _make_number(self, expression: sympy.Expr, value: Any) -> None:
+    def _make_number(self, expression: sympy.Expr) -> None:
         for symbol in expression.free_symbols:
             if symbol not in self.numbers:
                 self._size_node(symbol)
@@ -199,7 +199,7 @@ class Splicer:
         for each in tensors:
             value = _value(self.new_values[each])
             if any(value is other for other in fake.values()):
-                # Calls with equal looks share fake values; here every argument counts as its own.
+                # Equal calls share fake values; here every argument needs a tensor of its own.
                 with self.fake_mode:
                     shape, strides = value.shape, value.stride()
                     value = torch.empty_strided(
@@ -274,8 +274,8 @@ class Splicer:
         paths = node.meta["unbacked_bindings"].values()
         sizes = [pytree.key_get(result, path) for path in paths]
         sizes = [size for size in sizes if isinstance(size, _SYMBOLIC)]
-        # Calls of equal looks share fake values, and with them what torch keeps there: that the
-        # elements of a mask have been counted.
+        # Equal calls share fake values, and with them what torch stores in those, such as the
+        # symbol for the number of true elements of a mask.
         if any(size.node.expr in self.counted for size in sizes):
             raise NeedsFunctionalization(f"{node} has a size that another node has")
         rebind_unbacked(self.fake_mode.shape_env, node, result)
@@ -303,7 +303,8 @@ class Splicer:
         return torch.fx.node.map_arg(tree, lambda n: _node(self.new_values[n]))
 
     def _key(self, tree: Any, tensors: list[Node]) -> Any:
-        """A hashable description of arguments; tensors are listed, and described by their look."""
+        """A hashable description of arguments. A tensor is its index in `tensors`, to which it is
+        added, and its dtype, shape, strides and device."""
         if isinstance(tree, Node):
             value = tree.meta.get("val")
             if isinstance(value, Tensor):
@@ -311,7 +312,7 @@ class Splicer:
                     raise NeedsFunctionalization(f"{tree} has no new value")
                 if tree not in tensors:
                     tensors.append(tree)
-                return tensors.index(tree), self._look(_value(self.new_values[tree]))
+                return tensors.index(tree), self._tensor_key(_value(self.new_values[tree]))
             return value.node.expr if isinstance(value, _SYMBOLIC) else (type(value), value)
         if isinstance(tree, (list, tuple)):
             return tuple([self._key(a, tensors) for a in tree])
@@ -319,7 +320,7 @@ class Splicer:
             return tuple([(k, self._key(a, tensors)) for k, a in tree.items()])
         return type(tree), repr(tree) if isinstance(tree, (float, slice)) else tree
 
-    def _look(self, tensor: Tensor) -> Any:
+    def _tensor_key(self, tensor: Tensor) -> Any:
         key = self.keys.get(id(tensor))
         if key is None:
             shape = tuple([s.node.expr if isinstance(s, SymInt) else s for s in tensor.shape])

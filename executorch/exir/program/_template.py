@@ -102,7 +102,7 @@ class _Recorder(TorchDispatchMode):
                 return result
         if func.namespace == "prim":  # questions about a tensor
             return func(*args, **kwargs)
-        if func not in self.keep and _comes_apart(func):
+        if func not in self.keep and _must_decompose(func):
             with self:
                 return func.decompose(*args, **kwargs)
         if schema_of(func).is_mutable:
@@ -189,11 +189,11 @@ _IDENTITIES = {
 
 
 @cache
-def _comes_apart(func: OpOverload) -> bool:
+def _must_decompose(func: OpOverload) -> bool:
     """Whether `func`, which the table does not have, is to be decomposed all the same.
 
-    Of ATen's composites those are the ones whose schema tells less than they do, such as reshape;
-    the honest ones (upsample_nearest2d.vec) are left out of the table in order to stay.
+    Composite operators of ATen whose schema does not tell all that they do, such as reshape, are
+    decomposed. The others (upsample_nearest2d.vec) are missing in the table in order to stay whole.
     """
     return has_composite_kernel(func) and not (
         func.namespace == "aten" and is_preservable_composite(func)

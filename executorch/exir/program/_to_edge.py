@@ -36,9 +36,8 @@ def to_edge_program(
     """`program` in the edge dialect, as a new exported program; `program` stays as it is.
 
     `keep` are operators not to decompose, beside those of `config.preserve_ops`, and which calls of
-    them (None: all). Raises
-    SpecViolationError where the result breaks the dialect and `config` has checks on, and
-    RuntimeError where a dimension declared dynamic could not stay so.
+    them (None: all). Raises SpecViolationError where the result breaks the dialect and `config` has
+    checks on, and RuntimeError where a dimension declared dynamic could not stay so.
     """
     program = named_as_its_graph(program)
     dynamic = ProgramView(program).dynamic_dims

@@ -129,7 +129,7 @@ _OF_TORCH = "archive_format"
 def _read(
     f: str | os.PathLike[str] | IO[bytes], texts: dict[str, Any]
 ) -> SerializedArtifact | None:
-    """The parts that `save` wrote; None if it was torch."""
+    """The parts that `save` wrote; None for a file of torch.export.save."""
     with zipfile.ZipFile(f) as archive:  # type: ignore[arg-type]
         names = archive.namelist()
         if any(name.rpartition("/")[2] == _OF_TORCH for name in names):

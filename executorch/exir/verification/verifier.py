@@ -57,7 +57,7 @@ def is_core_aten(op: OpOverload) -> bool:
 
 @cache
 def _has_kernel(op: OpOverload) -> bool:
-    """Whether the runtime's own operators include `op`: what exports runs."""
+    """Whether the runtime's own operators include `op`: what can be exported can be run."""
     try:
         return find_out_variant(op).name() in (known_operators() or ())
     except RuntimeError:

@@ -1,4 +1,4 @@
-/// Recognises causal masks, which hide the keys behind a diagonal, however a program computes them.
+/// Recognizes causal masks, which hide the keys behind a diagonal, however a program computes them.
 #pragma once
 
 #include <executorch/kernels/optimized/arena.h>

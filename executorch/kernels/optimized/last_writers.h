@@ -8,7 +8,7 @@
 
 namespace executorch::optimized {
 
-/// Cost: write() takes time logarithmic in the number of writes (amortised). last() takes as much,
+/// Cost: write() takes time logarithmic in the number of writes (amortized). last() takes as much,
 /// plus time linear in the number of differently written pieces of its range.
 class LastWriters {
  public:

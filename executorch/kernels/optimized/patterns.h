@@ -11,7 +11,7 @@ namespace executorch::optimized {
 
 /// softmax(scale * q k^T + mask) v around a softmax over the last dimension: scales before or after
 /// the product; masks added or selected; the test for rows without any key; views and copies of
-/// everything. A causal mask that the program computes is recognised and not computed
+/// everything. A causal mask that the program computes is recognized and not computed
 /// (causal_mask.h).
 void fuse_attention(Graph& graph, Arena& arena);
 

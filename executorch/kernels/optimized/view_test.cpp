@@ -82,89 +82,113 @@ bool expand(View& view, const Sizes& sizes) {
   return view.expand(sizes.data(), static_cast<int>(sizes.size()));
 }
 
-TEST(View, RandomChainsNameTheElementsThatTheOperatorsWouldCopy) {
-  std::mt19937 random(1);
-  const auto below = [&](size_t n) { return static_cast<int64_t>(random() % n); };
-  size_t reshaped = 0;
-  for (int round = 0; round < 3000; ++round) {
+/// A chain of random steps, applied to a view and to the plain array beside it.
+class RandomChain {
+ public:
+  explicit RandomChain(std::mt19937& random) : random_(random) {
     Sizes sizes(static_cast<size_t>(1 + below(4)));
     for (int64_t& size : sizes) size = 1 + below(4);
-    View view = contiguous(sizes);
-    Plain plain(sizes);
+    view_ = contiguous(sizes);
+    plain_ = Plain(sizes);
+  }
+
+  /// Takes a step, unless it does not apply, and compares. Counts in `reshaped`.
+  void step(size_t& reshaped) {
+    const size_t n = plain_.sizes.size();
+    const int64_t dim = n == 0 ? 0 : below(n);
+    const int64_t kind = below(6);
+    if (kind == 1) {
+      unsqueeze(dim);
+    } else if (kind == 4) {
+      expand_ones();
+    } else if (kind == 5) {
+      reshaped += join_and_split() ? 1 : 0;
+    } else if (n > 0) {
+      kind == 0 ? transpose(dim) : kind == 2 ? squeeze(dim) : slice(dim);
+    }
+    expect_equal(view_, plain_);
+  }
+
+ private:
+  int64_t below(size_t n) { return static_cast<int64_t>(random_() % n); }
+  int64_t& size(int64_t dim) { return plain_.sizes[static_cast<size_t>(dim)]; }
+
+  void transpose(int64_t dim) {
+    const size_t n = plain_.sizes.size(), d = static_cast<size_t>(dim);
+    const int64_t other = below(n);
+    Sizes to = plain_.sizes;
+    std::swap(to[d], to[static_cast<size_t>(other)]);
+    ASSERT_TRUE(view_.transpose(dim, other - static_cast<int64_t>(n)));
+    plain_.gather(to, [&](Sizes i) {
+      std::swap(i[d], i[static_cast<size_t>(other)]);
+      return i;
+    });
+  }
+
+  void unsqueeze(int64_t dim) {
+    if (plain_.sizes.size() >= View::kMaxDims) return;
+    ASSERT_TRUE(view_.unsqueeze(dim));
+    plain_.sizes.insert(plain_.sizes.begin() + dim, 1);
+  }
+
+  void squeeze(int64_t dim) {
+    ASSERT_TRUE(view_.squeeze(dim));
+    if (size(dim) == 1) plain_.sizes.erase(plain_.sizes.begin() + dim);
+  }
+
+  void slice(int64_t dim) {
+    const int64_t extent = size(dim), start = below(static_cast<size_t>(extent)),
+                  end = start + 1 + below(static_cast<size_t>(extent - start)), by = 1 + below(3),
+                  count = (end - start + by - 1) / by;
+    int64_t stride = 0;
+    if (count != extent && !view_.stride(static_cast<int>(dim), stride)) {
+      View copy = view_;
+      EXPECT_FALSE(copy.slice(dim, start, end, by));
+      return;
+    }
+    ASSERT_TRUE(view_.slice(dim, start - extent, end, by));
+    Sizes to = plain_.sizes;
+    to[static_cast<size_t>(dim)] = count;
+    plain_.gather(to, [&](Sizes i) {
+      i[static_cast<size_t>(dim)] = start + i[static_cast<size_t>(dim)] * by;
+      return i;
+    });
+  }
+
+  void expand_ones() {
+    Sizes to = plain_.sizes;
+    for (int64_t& size : to) size = size == 1 ? 1 + below(3) : size;
+    if (Plain::numel(to) > 4000) return;
+    ASSERT_TRUE(expand(view_, to));
+    const Sizes from = plain_.sizes;
+    plain_.gather(to, [&](Sizes i) {
+      for (size_t k = 0; k < i.size(); ++k) i[k] = from[k] == 1 ? 0 : i[k];
+      return i;
+    });
+  }
+
+  /// Returns false if that takes a copy of the elements.
+  bool join_and_split() {
+    const int64_t numel = Plain::numel(plain_.sizes), inner = 1 + below(6);
+    View copy = view_;
+    if (numel % inner != 0 || !reshape(copy, {-1, inner})) return false;
+    view_ = copy;
+    plain_.sizes = {numel / inner, inner};
+    return true;
+  }
+
+  std::mt19937& random_;
+  View view_ = contiguous({1});
+  Plain plain_{{1}};
+};
+
+TEST(View, RandomChainsNameTheElementsThatTheOperatorsWouldCopy) {
+  std::mt19937 random(1);
+  size_t reshaped = 0;
+  for (int round = 0; round < 3000; ++round) {
+    RandomChain chain(random);
     for (int step = 0; step < 6; ++step) {
-      const auto n = plain.sizes.size();
-      const int64_t dim = n == 0 ? 0 : below(n);
-      const auto d = static_cast<size_t>(dim);
-      switch (below(6)) {
-        case 0: {
-          if (n == 0) break;
-          const int64_t other = below(n);
-          Sizes to = plain.sizes;
-          std::swap(to[d], to[static_cast<size_t>(other)]);
-          ASSERT_TRUE(view.transpose(dim, other - static_cast<int64_t>(n)));
-          plain.gather(to, [&](Sizes i) {
-            std::swap(i[d], i[static_cast<size_t>(other)]);
-            return i;
-          });
-          break;
-        }
-        case 1: {
-          if (n >= View::kMaxDims) break;
-          ASSERT_TRUE(view.unsqueeze(dim));
-          plain.sizes.insert(plain.sizes.begin() + dim, 1);
-          break;
-        }
-        case 2: {
-          if (n == 0) break;
-          ASSERT_TRUE(view.squeeze(dim));
-          if (plain.sizes[d] == 1) plain.sizes.erase(plain.sizes.begin() + dim);
-          break;
-        }
-        case 3: {
-          if (n == 0) break;
-          const int64_t size = plain.sizes[d], start = below(static_cast<size_t>(size)),
-                        end = start + 1 + below(static_cast<size_t>(size - start)),
-                        by = 1 + below(3);
-          int64_t stride = 0;
-          const bool whole = (end - start + by - 1) / by == size;
-          if (!whole && !view.stride(static_cast<int>(dim), stride)) {
-            View copy = view;
-            EXPECT_FALSE(copy.slice(dim, start, end, by));
-            break;
-          }
-          ASSERT_TRUE(view.slice(dim, start - size, end, by));
-          Sizes to = plain.sizes;
-          to[d] = (end - start + by - 1) / by;
-          plain.gather(to, [&](Sizes i) {
-            i[d] = start + i[d] * by;
-            return i;
-          });
-          break;
-        }
-        case 4: {
-          Sizes to = plain.sizes;
-          for (int64_t& size : to) size = size == 1 ? 1 + below(3) : size;
-          if (Plain::numel(to) > 4000) break;
-          ASSERT_TRUE(expand(view, to));
-          const Sizes from = plain.sizes;
-          plain.gather(to, [&](Sizes i) {
-            for (size_t k = 0; k < i.size(); ++k) i[k] = from[k] == 1 ? 0 : i[k];
-            return i;
-          });
-          break;
-        }
-        default: {
-          const int64_t numel = Plain::numel(plain.sizes);
-          const int64_t inner = 1 + below(6);
-          if (numel % inner != 0) break;
-          View copy = view;
-          if (!reshape(copy, {-1, inner})) break;  // that takes a copy of the elements
-          ++reshaped;
-          view = copy;
-          plain.sizes = {numel / inner, inner};
-        }
-      }
-      expect_equal(view, plain);
+      chain.step(reshaped);
       if (HasFatalFailure()) return;
     }
   }

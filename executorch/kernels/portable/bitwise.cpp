@@ -28,7 +28,7 @@ Tensor& bitwise(KernelRuntimeContext& ctx, const char* op, const Tensor& a, cons
   return elementwise<Kinds::Int>(ctx, rules, out, f, a, b);
 }
 
-/// The mask is a data member, because compilers recognise `!a` in other forms and do not vectorise
+/// The mask is a data member, because compilers recognize `!a` in other forms and do not vectorize
 /// it.
 struct Not {
   bool mask = true;

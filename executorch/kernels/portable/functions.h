@@ -135,7 +135,7 @@ using SoftmaxOut = Tensor&(KernelRuntimeContext& ctx, const Tensor& self, int64_
                            bool half_to_float, Tensor& out);
 SoftmaxOut log_softmax_out, softmax_out;
 
-// Normalisation (norm.cpp).
+// Normalization (norm.cpp).
 TensorTriple _native_batch_norm_legit_out(KernelRuntimeContext& ctx, const Tensor& input,
                                           const std::optional<Tensor>& weight,
                                           const std::optional<Tensor>& bias, Tensor& running_mean,

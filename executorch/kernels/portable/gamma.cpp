@@ -113,7 +113,7 @@ double incomplete_gamma_near(double a, double x, bool above) {
                : std::erfc(-y * std::sqrt(a / 2)) / 2 - rest;
 }
 
-/// The regularised incomplete gamma function: the share of the integral of t^(a-1) exp(-t) over
+/// The regularized incomplete gamma function: the share of the integral of t^(a-1) exp(-t) over
 /// t >= 0 that lies below x (P(a, x)), or above x if `above` (Q(a, x)).
 double incomplete_gamma(double a, double x, bool above) {
   if (!(a >= 0) || !(x >= 0)) return NAN;

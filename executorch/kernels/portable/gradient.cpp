@@ -12,7 +12,7 @@
 #include <cinttypes>
 #include <cmath>
 
-// Gradients of pooling, embedding and normalisation. Those of convolution and max pooling stand
+// Gradients of pooling, embedding and normalization. Those of convolution and max pooling stand
 // beside their operators.
 namespace torch::executor::native {
 
@@ -293,7 +293,7 @@ struct Elements {
   }
 };
 
-/// The normalisation of n_groups runs of `n` elements: element i of run g has the weight
+/// The normalization of n_groups runs of `n` elements: element i of run g has the weight
 /// (g % n_kinds) * n_weights + i / n_per_weight.
 struct Groups {
   int64_t n_groups, n;

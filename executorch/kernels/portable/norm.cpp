@@ -1,4 +1,4 @@
-/// Layer, group and batch normalisation: y = (x - mean) * rstd * weight + bias with
+/// Layer, group and batch normalization: y = (x - mean) * rstd * weight + bias with
 /// rstd = 1 / sqrt(variance + eps), where mean and variance are over a row (layer, group) or over
 /// all but the channel dim (batch).
 #include <executorch/cpu/nn/norm.h>
@@ -44,7 +44,7 @@ class Parameters {
   float* room_;
 };
 
-/// Normalises rows of `n` elements by the engine. Returns false for Double, and for layouts other
+/// Normalizes rows of `n` elements by the engine. Returns false for Double, and for layouts other
 /// than row-major.
 bool normalize_rows(KernelRuntimeContext& ctx, const Tensor& in, int64_t rows, int64_t n,
                     int64_t inner, int64_t period, const std::optional<Tensor>& weight,
@@ -173,7 +173,7 @@ bool prepare_channels(KernelRuntimeContext& ctx, const char* op, const Tensor& i
   return resize_out(ctx, op, out, in.sizes());
 }
 
-/// A channel's normalisation as x * scale + shift. `spread` holds variances, or values of rstd if
+/// A channel's normalization as x * scale + shift. `spread` holds variances, or values of rstd if
 /// `is_rstd`.
 template <class C>
 struct Channels {
@@ -212,7 +212,7 @@ bool scale_channels(KernelRuntimeContext& ctx, const Tensor& in, const Tensor& o
   return true;
 }
 
-/// Normalises each channel (dim 1).
+/// Normalizes each channel (dim 1).
 template <class C>
 void normalize_channels(KernelRuntimeContext& ctx, const Tensor& in, const Tensor& out,
                         const Channels<C>& channels) {

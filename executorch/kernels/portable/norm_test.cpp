@@ -1,4 +1,4 @@
-/// Normalisation and softmax.
+/// Normalization and softmax.
 #include <executorch/kernels/portable/internal/testing.h>
 
 #include <cmath>

@@ -41,7 +41,7 @@ int64_t gcd(int64_t a, int64_t b) {
   return magnitude(a);
 }
 
-/// The H after `a`, which is one, towards `b`.
+/// The number of the 16-bit type H that follows `a`, which is one, in the direction of `b`.
 template <class H, class C>
 C next_of_16_bits(C a, C b) {
   if (a != a || b != b) return static_cast<C>(NAN);

@@ -24,7 +24,7 @@ struct Range {
 constexpr int64_t kChunk = AffineLoop::kChunk;
 
 /// y = the nearest integer, ties to even. |x| < limit: by adding a number that leaves no fraction
-/// bits, which vectorises on every processor.
+/// bits, which vectorizes on every processor.
 template <class D>
 constexpr D kRounder = sizeof(D) == 4 ? D(12582912.0) : D(6755399441055744.0);  // 1.5 * 2^23, 2^52
 

@@ -61,7 +61,7 @@ TEST(XnnpackUnary, ClampEluAndLeakyReluTakeTheirNumbers) {
               {2 * std::expm1(-2), 2 * std::expm1(-0.5), 0, 0.5, 2}, 2);
 }
 
-TEST(XnnpackUnary, HalvesAndQuantisedValuesAreRoundedOnce) {
+TEST(XnnpackUnary, HalvesAndQuantizedValuesAreRoundedOnce) {
   PayloadBuilder b;
   const uint32_t x = b.input(Type::fp16, {3}), y = b.output(Type::fp16, {3}),
                  q = b.output(Type::qint8, {3}, {0.5f, 10});
@@ -142,7 +142,7 @@ TEST(XnnpackBinary, PreluScalesNegativeNumbersByChannel) {
   EXPECT_EQ(elements(out), (Floats{-1, 2, 2, 2}));
 }
 
-TEST(XnnpackBinary, AddsAndMultipliesQuantisedValues) {
+TEST(XnnpackBinary, AddsAndMultipliesQuantizedValues) {
   const Quantization a{0.1f, 3}, c{0.05f, -7}, result{0.2f, 5};
   PayloadBuilder b;
   const uint32_t x = b.input(Type::qint8, {256}, a), w = b.input(Type::qint8, {256}, c),

@@ -21,8 +21,8 @@ inline constexpr bool kAddressesAreWatched = false;
 #endif
 
 /// Bytes behind which nothing can be touched: a read or write there ends the process, in any build.
-/// What the address sanitizer watches are bytes of exactly that size; else they end with a page
-/// before one that is out of bounds.
+/// Under the address sanitizer they are a block of exactly that size, else they end where a page
+/// begins that must not be accessed.
 class GuardedBytes {
  public:
   GuardedBytes() = default;
@@ -67,7 +67,7 @@ class GuardedBytes {
   uint8_t* get() const { return data_; }
   size_t size() const { return size_; }
 
-  /// Writing ends the process, too, but where the address sanitizer watches.
+  /// From now on writing ends the process, too, except under the address sanitizer.
   void forbid_writing() {
     if (used_ > 0) is_read_only_ = mprotect(first_, used_, PROT_READ) == 0;
   }
@@ -100,7 +100,7 @@ class GuardedScratch {
     scratch.left_ -= bytes;
     const size_t line = kAddressesAreWatched ? static_cast<size_t>(cpu::Scratch::kLine) : 0;
     scratch.blocks_.emplace_back(bytes + line);
-    // Malloc's boundaries are narrower than lines; a page's end is one.
+    // malloc aligns to less than a cache line; the end of a page is aligned already.
     uint8_t* const data = scratch.blocks_.back().get();
     return line == 0 ? data : data + (line - reinterpret_cast<uintptr_t>(data) % line) % line;
   }

@@ -201,7 +201,7 @@ TEST(XnnpackConvolution, ComputesTheSameOnPlanesBetweenTransposes) {
   expect_near(found, expected, 9 * in.c + 9 + 20);
 }
 
-TEST(XnnpackConvolution, ComputesEachKindOnQuantisedValues) {
+TEST(XnnpackConvolution, ComputesEachKindOnQuantizedValues) {
   for (const Convolution& c : kConvolutions) {
     SCOPED_TRACE(fb::EnumNameXNodeUnion(c.kind));
     const Image out = c.out();

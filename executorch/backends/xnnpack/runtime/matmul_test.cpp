@@ -98,7 +98,7 @@ struct DynamicLayer {
   }
 };
 
-TEST(XnnpackMatmul, QuantisesEachRowByItsRange) {
+TEST(XnnpackMatmul, QuantizesEachRowByItsRange) {
   for (const Type type : {Type::qcint8, Type::qcint4, Type::qbint4}) {
     SCOPED_TRACE(fb::EnumNameXNNDatatype(type));
     const uint32_t m = 3;

@@ -41,7 +41,7 @@ struct Quantization {
 class PayloadBuilder {
  public:
   flatbuffers::FlatBufferBuilder fbb;
-  /// An external id is taken as it comes, inputs and outputs alike.
+  /// The next external id; inputs and outputs are numbered in the order in which they are added.
   uint32_t n_externals = 0;
 
   uint32_t input(Type type, const Dims& dims, const Quantization& q = {}) {

@@ -277,7 +277,7 @@ TEST(XnnpackPayload, UsesNamedDataWhereItLiesAsLongAsItLives) {
   EXPECT_EQ(data.alive, 0);
 }
 
-TEST(XnnpackPayload, QuantisesInputsOnEntryAsOlderFilesAsk) {
+TEST(XnnpackPayload, QuantizesInputsOnEntryAsOlderFilesAsk) {
   PayloadBuilder b;
   const uint32_t x = b.value(Type::fp32, {1, 4}, {}, 0, 0, 1, Type::qint8);
   b.n_externals = 1;

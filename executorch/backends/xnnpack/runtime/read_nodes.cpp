@@ -219,7 +219,7 @@ bool only_moves(const Operation& operation) {
   }
 }
 
-/// Knows which values have been computed before a node.
+/// Checks that every node reads what an earlier node computed, and writes what none has written.
 class Order {
  public:
   explicit Order(const Graph& graph) : graph_(graph), known_(graph.values.size()) {
@@ -230,19 +230,21 @@ class Order {
     for (const Node& node : graph.nodes) known_[node.output[0]] = true;
   }
 
-  Error pass(const Node& node) {
+  Error check(const Node& node) {
     for (uint32_t i = 0; i < node.n_inputs; ++i) {
       const uint32_t id = node.input[i];
       const bool is_bias = i == 2 && node.operation->form != Form::Concatenate;
       if (id == kNoId && is_bias) continue;
       ET_XNN_REQUIRE(id < known_.size() && known_[id], node,
-                     "input %u is value %u, which is none or not computed before", i, id);
+                     "input %u is value %u, which no earlier node computes; there are %zu values",
+                     i, id, known_.size());
     }
     for (uint32_t i = 0; i < node.n_outputs; ++i) {
       const uint32_t id = node.output[i];
       ET_XNN_REQUIRE(id < known_.size() && !known_[id], node,
-                     "output %u is value %u, which is none, not writable or computed before", i,
-                     id);
+                     "output %u is value %u, which is an input, a constant, already computed or "
+                     "not one of the %zu values",
+                     i, id, known_.size());
       known_[id] = true;
     }
     return Error::Ok;
@@ -279,13 +281,14 @@ Error read_node(const fb::XNode* entry, uint32_t index, Order& order, Graph& gra
   ET_XNN_REQUIRE(node.low <= node.high, node, "node %u: bounds %g, %g", index,
                  static_cast<double>(node.low), static_cast<double>(node.high));
   ET_XNN_REQUIRE(read_fields(*entry, node), node,
-                 "node %u: a list has not the length that is said, or is too long", index);
+                 "node %u: the length of a list differs from the number of dims, or exceeds %zu",
+                 index, kMaxRank);
   // kPlanar is the runtime's own flag, so a payload must not have it.
   ET_XNN_REQUIRE((node.flags & kPlanar) == 0, node, "node %u: unknown flags 0x%x", index,
                  node.flags);
   ET_XNN_REQUIRE(is_sane(node.window, node.operation->form), node,
                  "node %u: an extent of the window is 0 or too large", index);
-  Error error = order.pass(node);
+  Error error = order.check(node);
   for (uint32_t i = 0; error == Error::Ok && only_moves(*node.operation) && i < node.n_inputs;
        ++i) {
     const Value &from = graph.in(node, i), &to = graph.out(node);

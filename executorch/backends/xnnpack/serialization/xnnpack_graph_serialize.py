@@ -34,8 +34,8 @@ _DATATYPE = "xnn_datatype_"
 
 @dataclass
 class XNNHeader:
-    """Where the parts of a payload lie, in bytes from its begin; its magic lies where that of a
-    flatbuffer would."""
+    """Offsets and sizes of a payload's parts, in bytes from its start. The magic stands where a
+    flatbuffer would have its file identifier."""
 
     MAGIC_OFFSET: ClassVar[slice] = slice(4, 8)
     HEADER_SIZE_OFFSET: ClassVar[slice] = slice(8, 10)
@@ -53,7 +53,7 @@ class XNNHeader:
 
     @staticmethod
     def from_bytes(data: bytes) -> XNNHeader:
-        """Of exactly the header's bytes. ValueError: they are none. Offsets are not checked."""
+        """The header that is these bytes; ValueError if they are none. Offsets are not checked."""
         length = XNNHeader.EXPECTED_LENGTH
         if len(data) > length:
             raise ValueError(
@@ -88,7 +88,7 @@ class XNNHeader:
         )
 
     def to_bytes(self) -> bytes:
-        """ValueError: it is not valid."""
+        """The header's bytes; ValueError unless it is valid."""
         if not self.is_valid():
             raise ValueError(f"Invalid XNNHeader: {self} has no flatbuffer in front of constants")
         parts = (self.flatbuffer_offset, self.flatbuffer_size, self.constant_data_offset)
@@ -124,7 +124,7 @@ def convert_to_flatbuffer(xnnpack_graph: XNNGraph) -> bytes:
 
 
 def deserialize_xnnpack_binary(payload: bytes) -> tuple[XNNGraph, bytes]:
-    """The graph of a payload, and the bytes behind it. ValueError: it is none."""
+    """The graph of a payload, and the bytes behind it. ValueError if there is none."""
     graph = json.loads(_native.read_payload(payload))
     header = _header_of(payload)
     constants = payload[header.constant_data_offset :][: header.constant_data_size]

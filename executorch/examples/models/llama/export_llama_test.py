@@ -13,6 +13,7 @@ import torch
 
 from executorch.examples.models.llama.export_llama_lib import build, export_llama
 from executorch.examples.models.llama.model import Llama2Model, load_checkpoint
+from executorch.examples.models.llama.model_args import ModelArgs
 from executorch.extension.llm.export.config.settings import load_config
 from executorch.runtime import Runtime
 
@@ -218,8 +219,8 @@ def test_checkpoints_are_loaded_under_metas_names(folder: Path) -> None:
 
 
 FAMILIES: dict[str, dict[str, Any]] = {
-    "Llama": {},
-    "Mistral": {"sliding_window": None},
+    "Llama": {"attention_bias": True},
+    "Mistral": {"sliding_window": 64},
     "Qwen2": {},
     "Qwen3": {"head_dim": 32},
     "Phi3": {"pad_token_id": 0, "partial_rotary_factor": 0.75},
@@ -258,6 +259,36 @@ def test_checkpoints_of_transformers_give_its_logits(family: str, tied: bool, fo
         torch.testing.assert_close(found, expected, atol=1e-5, rtol=1e-5)
         (ran,) = program.load_method("forward").execute((tokens, torch.tensor([0])))
         torch.testing.assert_close(ran, expected, atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("config", "message"),
+    [
+        ({"model_type": "mistral", "sliding_window": 63}, "sliding_window is 63.* is 64"),
+        ({"model_type": "phi3", "sliding_window": 63}, "sliding_window is 63"),
+        (
+            {"model_type": "qwen2", "sliding_window": 8, "layer_types": ["sliding_attention"]},
+            "sliding_window is 8",
+        ),
+        (
+            {"model_type": "smollm3", "no_rope_layers": [1, 0], "no_rope_layer_interval": 4},
+            r"no_rope_layers is \[1, 0\].* 4: \[1, 1\]",
+        ),
+    ],
+)
+def test_layers_unlike_the_others_are_refused(config: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        ModelArgs.from_params({"hidden_size": 64, **config}, max_context_len=64)
+
+
+def test_windows_that_no_layer_uses_are_skipped() -> None:
+    for config in (
+        {"model_type": "qwen2", "sliding_window": 8, "use_sliding_window": False},
+        {"model_type": "qwen3", "sliding_window": 8},
+        {"model_type": "phi3", "sliding_window": 8, "layer_types": ["full_attention"]},
+        {"model_type": "mistral", "sliding_window": None},
+    ):
+        ModelArgs.from_params({"hidden_size": 64, **config}, max_context_len=64)
 
 
 def test_hugging_faces_weights_fit_metas_order_of_pairs(folder: Path) -> None:

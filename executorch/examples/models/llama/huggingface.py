@@ -29,8 +29,9 @@ _NAMES = {
 _FAMILIES = ("llama", "mistral", "qwen2", "qwen3", "phi3", "smollm3")
 
 
-def params_from_config(config: Mapping[str, Any]) -> dict[str, Any]:
-    """params.json of a config.json."""
+def params_from_config(config: Mapping[str, Any], max_context_len: int) -> dict[str, Any]:
+    """params.json of a config.json, for texts of up to `max_context_len` tokens. ValueError for a
+    variant that is not here."""
     family = config.get("model_type")
     if family not in _FAMILIES:
         raise ValueError(
@@ -46,12 +47,39 @@ def params_from_config(config: Mapping[str, Any]) -> dict[str, Any]:
     params["act_fn"] = "gelu_approx" if activation == "gelu_pytorch_tanh" else activation
     if config.get("mlp_bias"):
         raise ValueError("config.json: mlp_bias is not supported")
+    _require_full_attention(config, family, max_context_len)
+    _require_regular_rotation(config)
     params["use_hf_rope"] = True
     params["attention_qkv_bias"] = bool(config.get("attention_bias", family == "qwen2"))
+    params["attention_output_bias"] = bool(config.get("attention_bias"))
     params["use_qk_norm"] = params["qk_norm_before_rope"] = family == "qwen3"
     scaling = {**(config.get("rope_parameters") or {}), **(config.get("rope_scaling") or {})}
     params.update(_rope(scaling))
     return params
+
+
+def _require_full_attention(config: Mapping[str, Any], family: str, max_context_len: int) -> None:
+    """A window of as many tokens as a text may have is no window."""
+    window, layers = config.get("sliding_window"), config.get("layer_types")
+    slides = config.get("use_sliding_window", family in ("mistral", "phi3"))
+    if layers is not None:
+        slides = "sliding_attention" in layers
+    if slides and window is not None and window < max_context_len:
+        raise ValueError(
+            f"config.json: sliding_window is {window}, and layers that attend to a window are not "
+            f"supported in longer texts: export.max_context_length is {max_context_len}. "
+            "`executorch export` takes such models."
+        )
+
+
+def _require_regular_rotation(config: Mapping[str, Any]) -> None:
+    layers, interval = config.get("no_rope_layers"), config.get("no_rope_layer_interval")
+    regular = [int(not interval or (i + 1) % interval != 0) for i in range(len(layers or ()))]
+    if layers and list(layers) != regular:
+        raise ValueError(
+            f"config.json: no_rope_layers is {layers}; supported is to rotate in all layers but "
+            f"each one of no_rope_layer_interval, {interval}: {regular}"
+        )
 
 
 def _rope(scaling: Mapping[str, Any]) -> dict[str, Any]:

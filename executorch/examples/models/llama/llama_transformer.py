@@ -67,7 +67,7 @@ class Attention(nn.Module):
         self.wq = nn.Linear(args.dim, self.heads * self.head_dim, bias=bias)
         self.wk = nn.Linear(args.dim, self.kv_heads * self.head_dim, bias=bias)
         self.wv = nn.Linear(args.dim, self.kv_heads * self.head_dim, bias=bias)
-        self.wo = nn.Linear(self.heads * self.head_dim, args.dim, bias=False)
+        self.wo = nn.Linear(self.heads * self.head_dim, args.dim, bias=args.attention_output_bias)
         self.q_norm_fn: nn.Module | None = None
         self.k_norm_fn: nn.Module | None = None
         if args.use_qk_norm:

@@ -64,6 +64,7 @@ class ModelArgs:
     max_seq_len: int = 2048
     max_context_len: int = 2048
     attention_qkv_bias: bool = False
+    attention_output_bias: bool = False
     attention_multiplier: float | None = None
     residual_multiplier: float | None = None
     embedding_scale_factor: float = 1.0
@@ -136,7 +137,8 @@ class ModelArgs:
         if "hidden_size" in params:
             from executorch.examples.models.llama.huggingface import params_from_config
 
-            params = params_from_config(params)
+            context = settings.get("max_context_len", cls.max_context_len)
+            params = params_from_config(params, context)
         for name in ("moe", "linear_conv_kernel_dim", "layer_types", "use_q_gate"):
             if params.get(name):
                 raise ValueError(f"params: {name} is {params[name]!r}, which is not supported")

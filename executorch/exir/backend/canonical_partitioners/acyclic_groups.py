@@ -51,12 +51,12 @@ def acyclic_groups(
     together: Iterable[Sequence[Node]] = (),
     is_worth: Callable[[list[Node]], bool] = lambda nodes: True,
 ) -> list[list[Node]]:
-    """Divide the supported nodes into as few groups as there can be of which none needs its own
-    results by way of others, each in graph order; groups in the order of their first nodes.
+    """Divide the supported nodes into the fewest groups that can each run as one call: no group
+    reads results of other nodes that depend on its own. The nodes of a group are in graph order,
+    the groups in the order of their first nodes.
 
-    together  nodes that belong into one group; where other nodes stand between them, so that they
-              cannot be, they are in no group
-    is_worth  whether what is connected may be in a group at all
+    together  nodes that must be in one group; where that would make a cycle, they are in no group
+    is_worth  whether connected nodes may be in a group at all
 
     Every node has a level: even for those that are not supported, odd for those that are, at least
     that of its operands and above them where the kind changes. A path that leaves a level passes a

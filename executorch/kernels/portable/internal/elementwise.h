@@ -111,7 +111,7 @@ template <class C, class F, size_t... k>
   for (int64_t i = 0; i < n; ++i) y[i] = f(x[k][i]...);
 }
 
-// Flattened, because functions called in the loop must be inlined for it to be vectorised.
+// Flattened, because functions called in the loop must be inlined for it to be vectorized.
 template <class C, class F, size_t n_inputs>
 [[gnu::flatten]] void plain_loop(const void* const* in, void* out, int64_t n,
                                  const void* function) {

@@ -1,5 +1,5 @@
 /// Sums, means and variances of long runs, as states of reduce.h. Runs are summed in several lanes
-/// of C, which vectorises; the sums of runs are added in double, so that the error does not grow
+/// of C, which vectorizes; the sums of runs are added in double, so that the error does not grow
 /// with the length.
 #pragma once
 

@@ -1,4 +1,4 @@
-/// Reads operands of normalisations, of any type and layout, as runs of the compute type C.
+/// Reads operands of normalizations, of any type and layout, as runs of the compute type C.
 #pragma once
 
 #include <executorch/kernels/portable/internal/loop.h>

@@ -1,4 +1,4 @@
-/// Shapes: text for messages, resizing outputs, normalising dims, broadcasting.
+/// Shapes: text for messages, resizing outputs, normalizing dims, broadcasting.
 /// On an error, functions that take a context fail it with a message that starts with `op`, and
 /// return false.
 #pragma once

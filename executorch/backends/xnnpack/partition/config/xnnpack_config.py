@@ -139,8 +139,8 @@ def type_refusal(node: Node, types: Types) -> str | None:
 
 
 def _is_in_order(value: torch.Tensor) -> bool:
-    """Whether the dim order is the identity. Looks at strides first, which mostly suffice and take
-    a tenth of the time."""
+    """Whether the dim order is the identity. Looks at strides first, which are faster to get and
+    mostly suffice."""
     expected = 1
     for size, stride in zip(reversed(value.shape), reversed(value.stride()), strict=True):
         if type(size) is not int or size == 0 or stride != expected:
