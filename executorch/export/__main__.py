@@ -1,4 +1,4 @@
-"""python -m executorch.export MODEL: a program, and what it is worth."""
+"""python -m executorch.export MODEL: export a program, and compare it with its model."""
 
 from __future__ import annotations
 
@@ -45,28 +45,29 @@ def _parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add = parser.add_argument
-    add("model", metavar="MODEL", help="what is exported, see below")
+    add("model", metavar="MODEL", help="what to export, see below")
     add("-o", "--output", default="model.pte", help="default: %(default)s")
-    add("--quantize", choices=["int8", "int8-static", "int4"], help="weights, and activations in 8 "
-        "bits at run time (int8-static: by fixed scales); implies --backend xnnpack")  # fmt: skip
-    add(
-        "--backend", choices=["xnnpack", "portable"], help="who runs what it can; default: portable"
-    )
+    add("--quantize", choices=["int8", "int8-static", "int4"], help="the type of weights; "
+        "activations are quantized to 8 bits at run time (int8-static: by fixed scales); implies "
+        "--backend xnnpack")  # fmt: skip
+    add("--backend", choices=["xnnpack", "portable"], help="xnnpack runs the operators that it "
+        "has, the runtime's own kernels run the rest; default: portable")  # fmt: skip
     add("--incremental", action=argparse.BooleanOptionalAction, default=None, help="keep keys and "
         "values of a language model inside the program; it is an error if --incremental is given "
         "and cannot be done")  # fmt: skip
-    add("--cache-dtype", choices=_DTYPES, help="of kept keys and values; default: float32")
+    add("--cache-dtype", choices=_DTYPES, help="the type of kept keys and values; default: float32")
     add("--last-only", action="store_true", help="return the logits of the last position alone, "
         "which is all that generating text needs")  # fmt: skip
-    add("--max-length", type=int, metavar="N", help="tokens a text may have; default: what the "
-        "model takes, of transformers at most 2048")  # fmt: skip
-    add("--random-weights", action="store_true", help="of a model of transformers")
+    add("--max-length", type=int, metavar="N", help="the most tokens of a text; default: what "
+        "the model takes, at most 2048 for models of transformers")  # fmt: skip
+    add("--random-weights", action="store_true", help="do not load the weights of a "
+        "model of transformers")  # fmt: skip
     add("--tokenizer", metavar="FILE", help="put this file into the program, where runners find it")
     add("--evaluate", metavar="FILE:FUNCTION", help="a function that takes a callable model and "
         "returns a figure, such as a loss")  # fmt: skip
-    add("--parity", action="store_true", help="then check it against the model")
+    add("--parity", action="store_true", help="then check the program against the model")
     add("--etrecord", metavar="FILE", help="write an ETRecord as well")
-    add("--json", action="store_true", help="the figures as one JSON object")
+    add("--json", action="store_true", help="print the figures as one JSON object")
     return parser
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from executorch.export.recipe import ExportRecipe, LoweringRecipe, QuantizationRecipe
 
-# Fields whose order says nothing.
+# Lists whose order has no meaning.
 _SETS = ("_core_aten_ops_exception_list", "preserve_ops")
 
 

@@ -89,6 +89,14 @@ def test_layers_none_of_which_can_be_quantized_are_named() -> None:
         export(nn.Sequential(nn.Linear(40, 64)).eval(), (torch.randn(2, 40),), quantize="int4")
 
 
+@pytest.mark.parametrize("quantize", ["int8", "int8-static"])
+def test_layers_of_a_type_that_is_not_quantized_are_named(quantize: Any) -> None:
+    model, x = nn.Sequential(nn.Linear(32, 64)).bfloat16().eval(), torch.randn(2, 32).bfloat16()
+    with pytest.warns(UserWarning, match=r"not quantized: .* 0 \(Linear\(in.*, bfloat16\)"):
+        session = export(model, (x,), quantize=quantize)
+    torch.testing.assert_close(session.run_method(example_inputs=(x,))[0], model(x))
+
+
 @pytest.mark.parametrize("quantize", ["int8", "int8-static", "int4"])
 def test_recurrent_layers_that_keep_their_floats_are_named(quantize: Any) -> None:
     class Tagger(nn.Module):

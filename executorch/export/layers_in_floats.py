@@ -46,12 +46,12 @@ def kinds_of(model: torch.nn.Module) -> list[type]:
 def warn_of_nothing_quantized(method: str, model: torch.nn.Module) -> None:
     """Name the linear layers, none of which changed."""
     layers = [
-        f"{name or 'the model'} ({module})"
+        f"{name or 'the model'} ({module}, {str(module.weight.dtype).removeprefix('torch.')})"
         for name, module in model.named_modules()
         if isinstance(module, torch.nn.Linear)
     ]
     warnings.warn(
-        f"not quantized: method {method!r}: no layer is of the kind and size that the recipe "
-        f"takes; its linear layers are {', '.join(layers) or 'none'}",
+        f"not quantized: method {method!r}: no layer is of the kind, type and size that the "
+        f"recipe takes; its linear layers are {', '.join(layers) or 'none'}",
         stacklevel=2,
     )

@@ -1,4 +1,4 @@
-"""What an export is worth: size, speed and quality beside the model it came from."""
+"""Size, speed and quality of a program beside the model it was exported from."""
 
 from __future__ import annotations
 

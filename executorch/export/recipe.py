@@ -55,7 +55,8 @@ class QuantizationRecipe:
     ao_quantization_configs  torchao's `quantize_`, before the capture
     is_qat                   fake quantization that `train_fn` trains
     dynamic_batch_size       the first dimension of every input stays free while calibrating
-    calibration_inputs_fn    what calibrates; None: the example inputs
+    calibration_inputs_fn    returns tuples of arguments to calibrate with; None: the example inputs
+    pre_prepare_passes ...   functions of the captured graph, around prepare_pt2e and convert_pt2e
     """
 
     quantizers: list[Any] | None = None
@@ -75,7 +76,15 @@ class QuantizationRecipe:
 
 @dataclass
 class LoweringRecipe:
-    """Who runs what. `partitioners` for all methods, or by method name."""
+    """Which backends take which calls, and the passes on edge programs.
+
+    partitioners   of all methods, or lists by method name; each claims calls in turn
+    edge_transform_passes
+                   functions (method name, program) -> passes to run before the partitioners
+    edge_manager_transform_passes
+                   functions (EdgeProgramManager) -> passes to run on all its methods, in the stage
+                   EDGE_PROGRAM_MANAGER_TRANSFORM
+    """
 
     partitioners: list[Partitioner] | dict[str, list[Partitioner]] | None = None
     edge_transform_passes: list[Callable[[str, ExportedProgram], Any]] | None = None
@@ -87,6 +96,8 @@ class LoweringRecipe:
 class ExportRecipe:
     """Everything `executorch.export.export` does to a model. The defaults: the portable program.
 
+    aten_transform_passes  functions (method name, program) -> program, after torch.export
+    source_transform_in_place  torchao changes the given modules instead of copies
     pipeline_stages  None: source transform, quantize, export, lower, to_executorch
     strict           as for torch.export
     """

@@ -127,7 +127,7 @@ def test_what_is_wrong_is_said(name: str, options: dict[str, Any], message: str)
         find_source(name, **options)
 
 
-def test_tokens_are_recognised_by_their_dynamic_length() -> None:
+def test_tokens_are_recognized_by_their_dynamic_length() -> None:
     tokens, dim = torch.ones(1, 4, dtype=torch.int64), Dim("t", max=9)
     assert takes_tokens((tokens,), ({1: dim},)) and takes_tokens((tokens,), {"idx": {1: dim}})
     assert not takes_tokens((tokens,), None) and not takes_tokens((tokens,), ({0: dim},))

@@ -200,8 +200,9 @@ class QuantizeStage(_Stage):
         quantizers = recipe.get_quantizers() if recipe else None
         if recipe is None or not quantizers:
             return data
-        return {
-            method: _quantize(
+        result: dict[str, Any] = {}
+        for method, model in data.items():
+            result[method] = _quantize(
                 model,
                 _examples(context, method),
                 (context.get("dynamic_shapes") or {}).get(method),
@@ -209,8 +210,9 @@ class QuantizeStage(_Stage):
                 quantizers,
                 self._strict,
             )
-            for method, model in data.items()
-        }
+            if not any("quantize" in str(n.target) for n in result[method].graph.nodes):
+                warn_of_nothing_quantized(method, model)
+        return result
 
 
 def _quantize(

@@ -1,4 +1,4 @@
-"""What a program is: who runs what, the memory it needs, and what bandwidth allows."""
+"""Facts of a program: what backends run, the memory it needs, the speed that bandwidth allows."""
 
 from __future__ import annotations
 

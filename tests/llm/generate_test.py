@@ -37,6 +37,8 @@ KINDS = (Model, Rotary, Window, AllPositions, LastByIndex)
 KEYS = [
     "text",
     "tokens",
+    "prompt_tokens",
+    "ended_by",
     "load_seconds",
     "time_to_first_token_seconds",
     "prefill_tokens_per_second",
@@ -174,6 +176,13 @@ def test_stop_strings_are_not_printed(folder: Path) -> None:
         assert done.returncode == 0, done.stderr
         text = json.loads(done.stdout)["text"] if flags else done.stdout.removesuffix("\n")
         assert text == full[: full.index(stop)]
+
+
+def test_json_tells_a_whole_text_from_one_that_was_cut(folder: Path) -> None:
+    options = ("Model-incremental.pte", "--prompt", "hello", "--seed", 1, "--regex", "[a-z]{5}")
+    cut = generate(folder, *options, "--tokens", 3)
+    assert (cut["tokens"], cut["prompt_tokens"], cut["ended_by"]) == (3, 5, "length")
+    assert generate(folder, *options, "--tokens", 30)["ended_by"] == "complete"
 
 
 def test_texts_are_what_an_expression_or_a_schema_asks_for(folder: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import torch
 from torch.fx import Node
@@ -11,22 +10,13 @@ from torch.fx import Node
 from executorch.exir.incremental.errors import NotCausalError
 from executorch.exir.incremental.masks import hidden_by_mask, require_causal
 from executorch.exir.incremental.rewriter import Rewriter
-from executorch.exir.incremental.values import Kind, Value
-from executorch.exir.torch_internals import schema_of
+from executorch.exir.incremental.values import Kind, Value, bound_arguments
 
 aten = torch.ops.aten
 
 
-def _arguments(node: Node) -> dict[str, Any]:
-    names = [a.name for a in schema_of(node.target).arguments]
-    defaults = {
-        a.name: a.default_value for a in schema_of(node.target).arguments if a.has_default_value()
-    }
-    return {**defaults, **dict(zip(names, node.args, strict=False)), **node.kwargs}
-
-
 def classify_attention(rw: Rewriter, node: Node) -> Value:
-    given = _arguments(node)
+    given = bound_arguments(node)
     rank = node.meta["val"].dim()
     for name in ("query", "key", "value"):
         value = rw.values[given[name]]
@@ -50,7 +40,7 @@ def classify_attention(rw: Rewriter, node: Node) -> Value:
 
 def make_attention(rw: Rewriter, node: Node) -> Node:
     """New queries against all keys, with the rows of the mask that are theirs."""
-    given = _arguments(node)
+    given = bound_arguments(node)
     query = rw.rows(given["query"])
     key, value = rw.full(given["key"]), rw.full(given["value"])
     mask = _mask(rw, node, given["attn_mask"])

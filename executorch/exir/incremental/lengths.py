@@ -36,7 +36,7 @@ _CALL_ELEMENTS = 20_000  # what a call costs, however small its operands are
 MOST_ELEMENTS = 2**28
 
 # Each entry is made from entries at the same or lower indices, whatever T is.
-_LOCAL = {
+LOCAL = {
     aten.unsqueeze.default, aten.expand.default, aten.clone.default, aten.contiguous.default,
     aten.alias.default, aten.detach.default, aten.detach_.default, aten.to.dtype,
     aten.to.dtype_layout, aten.to.device, aten._to_copy.default, aten.lift_fresh_copy.default,
@@ -221,7 +221,7 @@ class LengthValues:
         if target in _ARANGES or target is aten.slice.Tensor:
             return None
         is_pointwise = isinstance(target, OpOverload) and (torch.Tag.pointwise in target.tags)
-        if not is_pointwise and target not in _LOCAL:
+        if not is_pointwise and target not in LOCAL:
             return f"{target} is not known to compute entries from lower entries"
         return self._operands_not_local(node)
 

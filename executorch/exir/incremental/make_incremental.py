@@ -20,6 +20,7 @@ from torch.fx import GraphModule, Node
 from torch.fx.experimental.symbolic_shapes import DimDynamic
 
 from executorch.exir.emit._emit_program import STATE_PREFIX
+from executorch.exir.incremental.composites import decompose_unknown
 from executorch.exir.incremental.errors import NotCausalError
 from executorch.exir.incremental.lengths import LengthValues
 from executorch.exir.incremental.quantization import quantize_by_token
@@ -27,10 +28,8 @@ from executorch.exir.incremental.rewriter import FULL, NOW, ROWS, Rewriter
 from executorch.exir.incremental.rules import apply, classify
 from executorch.exir.incremental.values import FIXED, Kind, Value
 from executorch.exir.torch_internals import (
-    OpOverload,
     ValueRanges,
     detect_fake_mode,
-    schema_of,
     set_parts,
 )
 
@@ -67,21 +66,8 @@ def make_incremental(
         names = ", ".join(str(t).removeprefix("torch.") for t in _CACHE_DTYPES)
         raise ValueError(f"cache_dtype: {cache_dtype}; expected one of {names}")
     program = quantize_by_token(program)
-    if any(_is_left_by_capture(node) for node in program.graph.nodes):
-        program = program.run_decompositions({})
+    program = decompose_unknown(program)
     return _Builder(program, cache_dtype, last_only).build()
-
-
-def _is_left_by_capture(node: Node) -> bool:
-    """A sub-graph of what ran without gradients, or a write into an operand."""
-    if node.op == "get_attr":
-        return True
-    target = node.target
-    return (
-        isinstance(target, OpOverload)
-        and schema_of(target).is_mutable
-        and target is not aten.detach_.default
-    )
 
 
 class _Builder:

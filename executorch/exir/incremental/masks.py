@@ -9,17 +9,29 @@ from torch import Tensor
 from torch.fx import Node
 
 from executorch.exir.incremental.errors import NotCausalError
-from executorch.exir.incremental.lengths import MOST_ELEMENTS, token_dims
+from executorch.exir.incremental.lengths import MOST_ELEMENTS
 from executorch.exir.incremental.rewriter import Rewriter
 from executorch.exir.incremental.values import Kind, arguments
 
 aten = torch.ops.aten
 
-# A score this low has weight zero beside any score that a model computes.
+# A score this low has weight zero beside any score that a model computes. Half precision has no
+# number so low: there it is the lowest.
 _LOW = -1e9
 
+
+# What is added to low scores is less than they are by this factor, and what they are divided by is
+# less than it, so that they stay low.
+_MARGIN = 100
+
+
+def _lowest(dtype: torch.dtype) -> float:
+    """What is as low as a mask can be in a type of floats."""
+    return max(_LOW, torch.finfo(dtype).min) if dtype.is_floating_point else _LOW
+
+
 _KEEP = {
-    aten.to.dtype, aten.to.dtype_layout, aten._to_copy.default, aten.type_as.default,
+    aten.to.dtype, aten.to.dtype_layout, aten._to_copy.default,
     aten.to.device, aten.dropout.default, aten.lift_fresh_copy.default,
 }  # fmt: skip
 _SCALE = {aten.mul.Tensor, aten.mul.Scalar, aten.div.Tensor, aten.div.Scalar}
@@ -32,23 +44,23 @@ def hidden_after(rw: Rewriter, node: Node, row: int, col: int) -> Tensor | None:
     """`hidden` of an elementwise operator's result whose operands hold scores."""
     known = [rw.values[n].hidden for n in node.all_input_nodes if rw.values[n].kind is Kind.SCORES]
     before = known[0] if len(known) == 1 else None
-    found = None
-    if node.target in _ADD and len(known) == 1 and _alpha(node) == 1:
-        found = _low_entries(rw, node, _other(node, known, rw), row, col)
-        return _either(before, found)
+    if node.target in _ADD or node.target is aten.sub.Tensor:
+        return _hidden_by_sum(rw, node, known, row, col)
     if node.target in _FILL and rw.values[arguments(node)[0]].kind is Kind.SCORES:
-        if _is_low(rw, arguments(node)[2]):
-            found = _entries(rw, node, arguments(node)[1], row, col, lambda m: m)
-        return _either(before, found)
+        mask, value = arguments(node)[1:3]
+        if _is_low(rw, node, value):
+            return _either(before, _entries(rw, node, mask, row, col, lambda m: m))
+        stays = _entries(rw, node, mask, row, col, lambda m: ~m)
+        return None if before is None or stays is None else before & stays
     if node.target in _WHERE:
         return _hidden_by_where(rw, node, before, row, col)
     if node.target in _KEEP:
         return before
-    if node.target in _SCALE and _is_positive(rw, arguments(node)[1]):
+    if node.target in _SCALE and _keeps_low(rw, node):
         return before
     if node.target is aten.maximum.default:
         other = _other(node, known, rw)
-        return before if _is_low(rw, other) else None
+        return before if _is_low(rw, node, other) else None
     return None
 
 
@@ -69,7 +81,7 @@ def require_causal(rw: Rewriter, node: Node, hidden: Tensor | None) -> None:
 def hidden_by_mask(rw: Rewriter, node: Node, mask: Node, rank: int) -> Tensor | None:
     """Of the fused operator's mask: false, or very low, along the last two of `rank` dims."""
     keep = rw.lengths.longest(mask)
-    low = ~keep if keep.dtype == torch.bool else keep <= _LOW
+    low = ~keep if keep.dtype == torch.bool else keep <= _lowest(keep.dtype)
     return _plane(rw, mask, low, rank, rank - 2, rank - 1)
 
 
@@ -94,22 +106,31 @@ def _either(a: Tensor | None, b: Tensor | None) -> Tensor | None:
     return a | b
 
 
-def _is_low(rw: Rewriter, value: Any) -> bool:
+def _is_low(rw: Rewriter, node: Node, value: Any) -> bool:
+    """Whether a number takes a score out, in the type of the node's result."""
+    low = _lowest(node.meta["val"].dtype)
     if isinstance(value, Node):
         if rw.values[value].kind not in (Kind.FIXED, Kind.LENGTH):
             return False
         if not isinstance(value.meta["val"], Tensor):
             return False
-        if token_dims(value.meta["val"], rw.symbol):
+        return bool((rw.lengths.longest(value) <= low).all())
+    return isinstance(value, (int, float)) and value <= low
+
+
+def _keeps_low(rw: Rewriter, node: Node) -> bool:
+    """Whether scores are multiplied or divided by positive numbers that leave low ones low."""
+    by = arguments(node)[1]
+    if isinstance(by, Node):
+        if rw.values[by].kind is not Kind.FIXED:
             return False
-        return bool((rw.lengths.longest(value) <= _LOW).all())
-    return isinstance(value, (int, float)) and value <= _LOW
-
-
-def _is_positive(rw: Rewriter, value: Any) -> bool:
-    if isinstance(value, Node):
-        return rw.values[value].kind is Kind.FIXED and bool((rw.lengths.longest(value) > 0).all())
-    return isinstance(value, (int, float)) and value > 0
+        by = rw.lengths.longest(by)
+    elif not isinstance(by, (int, float)):
+        return False
+    divides = node.target in (aten.div.Tensor, aten.div.Scalar)
+    by = torch.as_tensor(by)
+    is_safe = (by > 0) & (by <= _MARGIN) if divides else by >= 1 / _MARGIN
+    return bool(is_safe.all())
 
 
 def _entries(rw: Rewriter, node: Node, mask: Any, row: int, col: int, test: Any) -> Tensor | None:
@@ -119,8 +140,31 @@ def _entries(rw: Rewriter, node: Node, mask: Any, row: int, col: int, test: Any)
     return _plane(rw, mask, test(rw.lengths.longest(mask)), rank, row, col)
 
 
-def _low_entries(rw: Rewriter, node: Node, mask: Any, row: int, col: int) -> Tensor | None:
-    return _entries(rw, node, mask, row, col, lambda m: m <= _LOW)
+def _low_entries(
+    rw: Rewriter, node: Node, mask: Any, row: int, col: int, sign: int = 1
+) -> Tensor | None:
+    """Where sign * mask is so low that it takes out the score that it is added to."""
+    return _entries(rw, node, mask, row, col, lambda m: sign * m <= _lowest(m.dtype))
+
+
+def _hidden_by_sum(rw: Rewriter, node: Node, known: list[Any], row: int, col: int) -> Tensor | None:
+    """Of scores plus or minus something else. Its low entries hide; high ones would show what was
+    hidden before."""
+    other, is_difference = _other(node, known, rw), node.target is aten.sub.Tensor
+    if len(known) != 1 or _alpha(node) != 1 or (is_difference and arguments(node)[1] is not other):
+        return None
+    before, sign = known[0], -1 if is_difference else 1
+    stays = _entries(rw, node, other, row, col, lambda m: sign * m <= -_lowest(m.dtype) / _MARGIN)
+    if before is not None and stays is not None:
+        before = before & stays
+    return _either(before, _low_entries(rw, node, other, row, col, sign))
+
+
+def hidden_by_addend(rw: Rewriter, node: Node, row: int, col: int) -> Tensor | None:
+    """Of a product of queries and keys to which a mask, its first operand, is added."""
+    if node.kwargs.get("beta", 1) != 1:
+        return None
+    return _low_entries(rw, node, arguments(node)[0], row, col)
 
 
 def _plane(
@@ -141,8 +185,8 @@ def _hidden_by_where(
 ) -> Tensor | None:
     condition, yes, no = arguments(node)
     is_scores = [isinstance(a, Node) and rw.values[a].kind is Kind.SCORES for a in (yes, no)]
-    if is_scores == [True, False] and _is_low(rw, no):
+    if is_scores == [True, False] and _is_low(rw, node, no):
         return _either(before, _entries(rw, node, condition, row, col, lambda m: ~m))
-    if is_scores == [False, True] and _is_low(rw, yes):
+    if is_scores == [False, True] and _is_low(rw, node, yes):
         return _either(before, _entries(rw, node, condition, row, col, lambda m: m))
     return None

@@ -16,6 +16,7 @@ from torch.fx import Node
 from executorch.exir.incremental.attention import classify_attention, make_attention
 from executorch.exir.incremental.convolution import (
     CONVOLUTIONS,
+    CUTS,
     PADDINGS,
     classify_convolution,
     classify_cut,
@@ -24,8 +25,8 @@ from executorch.exir.incremental.convolution import (
     make_cut,
 )
 from executorch.exir.incremental.errors import NotCausalError
-from executorch.exir.incremental.lengths import depends_on, token_dims
-from executorch.exir.incremental.masks import hidden_after, require_causal
+from executorch.exir.incremental.lengths import LOCAL, depends_on, token_dims
+from executorch.exir.incremental.masks import hidden_after, hidden_by_addend, require_causal
 from executorch.exir.incremental.movement import (
     MOVES,
     SIZED_MOVES,
@@ -34,7 +35,15 @@ from executorch.exir.incremental.movement import (
     is_selection,
 )
 from executorch.exir.incremental.rewriter import FULL, ROWS, Rewriter
-from executorch.exir.incremental.values import FIXED, LAST, LENGTH, Kind, Value, arguments
+from executorch.exir.incremental.values import (
+    FIXED,
+    LAST,
+    LENGTH,
+    Kind,
+    Value,
+    arguments,
+    bound_arguments,
+)
 from executorch.exir.torch_internals import OpOverload
 
 aten = torch.ops.aten
@@ -42,28 +51,31 @@ aten = torch.ops.aten
 # Elementwise, though not tagged so.
 _ELEMENTWISE = {
     aten.dropout.default, aten.native_dropout.default, aten.to.dtype, aten.to.dtype_layout,
-    aten.to.device, aten.to.other, aten._to_copy.default, aten.type_as.default,
+    aten.to.device, aten._to_copy.default,
     aten.masked_fill.Scalar, aten.masked_fill.Tensor, aten.where.self, aten.where.ScalarOther,
     aten.where.ScalarSelf, aten.lift_fresh_copy.default, aten.nan_to_num.default,
 }  # fmt: skip
 # Zero stays zero.
 _KEEPS_ZERO = {
     aten.mul.Tensor, aten.mul.Scalar, aten.div.Tensor, aten.div.Scalar, aten.dropout.default,
-    aten.to.dtype, aten.to.dtype_layout, aten.to.device, aten.to.other, aten._to_copy.default,
-    aten.type_as.default,
+    aten.to.dtype, aten.to.dtype_layout, aten.to.device, aten._to_copy.default,
 }  # fmt: skip
 _SOFTMAX = {aten.softmax.int, aten._softmax.default, aten._safe_softmax.default}
 # The last dims, as many as the list says, are normalised.
 _NORMS = {aten.layer_norm.default, aten.native_layer_norm.default, aten.rms_norm.default}
-# Operators along the dims of their second argument.
+# Operators along the dims of their argument `dim`.
 _ALONG_DIMS = {
     aten.mean.dim, aten.sum.dim_IntList, aten.var.correction, aten.var.dim, aten.std.correction,
     aten.amax.default, aten.amin.default, aten.prod.dim_int, aten.any.dim, aten.all.dim,
     aten.argmax.default, aten.max.dim, aten.min.dim, aten.logsumexp.default, aten.cumsum.default,
     aten.softmax.int, aten._softmax.default, aten.log_softmax.int, aten._log_softmax.default,
-    aten.glu.default, aten.sort.default,
+    aten.glu.default, aten.sort.default, aten.topk.default, aten.linalg_vector_norm.default,
 }  # fmt: skip
 _JOINS = {aten.cat.default: 0, aten.stack.default: 1}
+# Places along a dim are picked by index, token by token.
+_PICKS = {
+    aten.gather.default, aten.scatter.src, aten.scatter.value, aten.scatter_add.default,
+}  # fmt: skip
 _PRODUCTS = {
     aten.matmul.default, aten.bmm.default, aten.mm.default, aten.baddbmm.default,
     aten.addmm.default, aten.linear.default,
@@ -91,6 +103,19 @@ def is_elementwise(node: Node) -> bool:
         isinstance(target, OpOverload)
         and (torch.Tag.pointwise in target.tags or str(target) in _ELEMENTWISE_QUANTIZATION)
     )
+
+
+def is_known(target: OpOverload) -> bool:
+    """Whether a rule says what the operator does to tokens, or to what depends on their number."""
+    return (
+        torch.Tag.pointwise in target.tags
+        or target in LOCAL
+        or any(target in known for known in (
+            _ELEMENTWISE, _SOFTMAX, _NORMS, _ALONG_DIMS, _JOINS, _PICKS, _PRODUCTS, _ATTENTION,
+            MOVES, PADDINGS, CONVOLUTIONS, CUTS,
+        ))
+        or target is aten.embedding.default
+    )  # fmt: skip
 
 
 def can_repeat(node: Node) -> bool:
@@ -174,6 +199,8 @@ def _with_tokens(rw: Rewriter, node: Node) -> Any:
         return _classify_along_dims(rw, node)
     if target in _JOINS:
         return _classify_join(rw, node)
+    if target in _PICKS:
+        return _classify_pick(rw, node)
     raise NotCausalError(node, "it is not known how this operator moves values between tokens")
 
 
@@ -288,6 +315,17 @@ def _classify_join(rw: Rewriter, node: Node) -> Value:
     return Value(Kind.ROWS, row + 1 if stacks and dim <= row else row)
 
 
+def _classify_pick(rw: Rewriter, node: Node) -> Value:
+    value = _classify_elementwise(rw, node)
+    if value.kind is not Kind.ROWS:
+        raise NotCausalError(node, "scores are picked by index")
+    dim = arguments(node)[1] % node.meta["val"].dim()
+    extents = [n.meta["val"].shape[value.row] for n in _tensor_operands(node)]
+    if dim == value.row or any(n != extents[0] for n in extents):
+        raise NotCausalError(node, "it picks among tokens")
+    return value
+
+
 # Operators along dims.
 
 
@@ -296,13 +334,13 @@ def _classify_along_dims(rw: Rewriter, node: Node) -> Any:
     if value.kind is not Kind.ROWS:
         raise NotCausalError(node, "scores that were not made weights by a softmax over the keys")
     rank = arguments(node)[0].meta["val"].dim()
-    given: Any = arguments(node)[1] if len(arguments(node)) > 1 else None
+    given = bound_arguments(node).get("dim")
     if str(node.target) == _CHOOSE_BY_TOKEN:
         dims = [rank - 1]
     elif node.target in _NORMS:
-        dims = list(range(rank - len(given), rank))
+        dims = list(range(rank - len(arguments(node)[1]), rank))
     elif given is None or given == []:
-        dims = list(range(rank)) if node.target is not aten.glu.default else [rank - 1]
+        dims = list(range(rank))
     else:
         dims = [d % rank for d in (given if isinstance(given, (list, tuple)) else [given])]
     if value.row in dims:
@@ -348,6 +386,10 @@ def _classify_product(rw: Rewriter, node: Node) -> Value:
             raise NotCausalError(node, "the addend of a product depends on tokens")
         if rw.values[addend].kind is Kind.LENGTH:
             _check_table_dims(rw, node, addend, value.dims())
+        if value.kind is Kind.SCORES:
+            assert value.row is not None and value.col is not None
+            hidden = hidden_by_addend(rw, node, value.row, value.col)
+            return Value(value.kind, value.row, value.col, hidden)
     return value
 
 

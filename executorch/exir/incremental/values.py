@@ -9,6 +9,8 @@ from typing import Any
 from torch import Tensor
 from torch.fx import Node
 
+from executorch.exir.torch_internals import schema_of
+
 
 class Kind(Enum):
     FIXED = auto()  # on nothing
@@ -47,6 +49,14 @@ class Value:
 def arguments(node: Node) -> Any:
     """The arguments of a call, without fx's type of all that arguments may be."""
     return node.args
+
+
+def bound_arguments(node: Node) -> dict[str, Any]:
+    """The arguments of an operator's call by their names, defaults among them."""
+    parameters = schema_of(node.target).arguments
+    defaults = {p.name: p.default_value for p in parameters if p.has_default_value()}
+    names = [p.name for p in parameters]
+    return {**defaults, **dict(zip(names, node.args, strict=False)), **node.kwargs}
 
 
 FIXED = Value(Kind.FIXED)

@@ -241,6 +241,8 @@ double decode_rate(const GenerationResult& result) {
 devtools::Json TextRun::json(const GenerationResult& result) const {
   return {{"text", result.text},
           {"tokens", result.tokens.size()},
+          {"prompt_tokens", result.n_prompt_tokens},
+          {"ended_by", to_string(result.finish_reason)},
           {"load_seconds", load_seconds_},
           {"time_to_first_token_seconds", result.time_to_first_token_seconds},
           {"prefill_tokens_per_second", prefill_rate(result)},

@@ -1,0 +1,88 @@
+"""Operators that the rules do not know, in terms of those that they do."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.export import ExportedProgram, default_decompositions
+from torch.fx import Node
+
+from executorch.exir.incremental.rules import is_known
+from executorch.exir.torch_internals import DispatchKey, OpOverload, schema_of
+
+aten = torch.ops.aten
+
+
+def decompose_unknown(program: ExportedProgram) -> ExportedProgram:
+    """A new program without the following, or `program` itself where it has none.
+
+    Before    what torch or torchao composes of other operators and no rule knows (einsum,
+              expand_as, choose_qparams_affine ...);
+              what takes a size or a type from a tensor (ones_like, new_full, type_as ...);
+              sub-graphs of what ran without gradients, writes into operands
+    After     the operators of which they are composed; the same with the size or the type itself,
+              so that they depend on the number of tokens, or nothing, but not on tokens; values
+    Leaves    all else as it is, attention and linear layers among it
+    """
+    targets = {n.target for n in _computed_from_inputs(program)}
+    composed = {t for t in targets if _is_unknown_composite(t)}
+    taken = targets & _TAKEN.keys()
+    if not composed and not taken and not any(_is_captured(n) for n in program.graph.nodes):
+        return program
+    known = default_decompositions() if composed else {}
+    table: dict[Any, Any] = {t: known[t] for t in composed if t in known}
+    return program.run_decompositions({**table, **_TAKEN})
+
+
+def _computed_from_inputs(program: ExportedProgram) -> list[Node]:
+    """Calls that take values of the program's inputs, not only their sizes."""
+    inputs = set(program.graph_signature.user_inputs)
+    found: dict[Node, None] = {}
+    for node in program.graph.nodes:
+        if node.op == "placeholder" and node.name in inputs:
+            found[node] = None
+        is_tensor = isinstance(node.meta.get("val"), (Tensor, list, tuple))
+        if is_tensor and any(n in found for n in node.all_input_nodes):
+            found[node] = None
+    return [n for n in found if n.op == "call_function"]
+
+
+def _is_unknown_composite(target: Any) -> bool:
+    return (
+        isinstance(target, OpOverload)
+        and target.namespace in ("aten", "torchao")
+        and target.has_kernel_for_dispatch_key(DispatchKey.CompositeImplicitAutograd)
+        and not is_known(target)
+    )
+
+
+def _is_captured(node: Node) -> bool:
+    """A sub-graph of what ran without gradients, or a write into an operand."""
+    if node.op == "get_attr":
+        return True
+    target = node.target
+    return (
+        isinstance(target, OpOverload)
+        and schema_of(target).is_mutable
+        and target is not aten.detach_.default
+    )
+
+
+def _full(like: Tensor, size: Any, value: Any, dtype: torch.dtype | None) -> Tensor:
+    return torch.full(size, value, dtype=dtype or like.dtype)
+
+
+# Of a tensor its size or its type is taken, not its values. Layout, device and memory format are
+# the same for all tensors of a program.
+_TAKEN: dict[Any, Any] = {
+    aten.ones_like.default: lambda x, dtype=None, **_: _full(x, x.shape, 1, dtype),
+    aten.zeros_like.default: lambda x, dtype=None, **_: _full(x, x.shape, 0, dtype),
+    aten.full_like.default: lambda x, value, dtype=None, **_: _full(x, x.shape, value, dtype),
+    aten.new_ones.default: lambda x, size, dtype=None, **_: _full(x, size, 1, dtype),
+    aten.new_zeros.default: lambda x, size, dtype=None, **_: _full(x, size, 0, dtype),
+    aten.new_full.default: lambda x, size, value, dtype=None, **_: _full(x, size, value, dtype),
+    aten.type_as.default: lambda x, other: x.to(other.dtype),
+    aten.to.other: lambda x, other, *_, **__: x.to(other.dtype),
+}

@@ -1,0 +1,203 @@
+"""More ways to write causal attention and what stands around it, each of one layer or two."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from tests.incremental.models import HEADS, WIDTH, AllPositions, Model, _causal
+
+SIZE = WIDTH // HEADS
+
+
+class Einsum(Model):
+    """Tokens before heads, a mask of the upper triangle, weights in the type of queries."""
+
+    def attend(self, q: Tensor, k: Tensor, v: Tensor, n: int) -> Tensor:
+        q, k, v = (t.transpose(1, 2) for t in (q, k, v))
+        scores = torch.einsum("bqhd,bkhd->bhqk", q, k) / math.sqrt(SIZE)
+        scores = scores + torch.full((n, n), float("-inf")).triu(1)
+        weights = F.softmax(scores.float(), -1).type_as(scores)
+        return torch.einsum("bhqk,bkhd->bqhd", weights, v).transpose(1, 2)
+
+
+class TypeOfQueries(Model):
+    """The type is that of a tensor whose dims are others."""
+
+    def attend(self, q: Tensor, k: Tensor, v: Tensor, n: int) -> Tensor:
+        q = q.transpose(1, 2)
+        scores = (q.transpose(1, 2) @ k.transpose(2, 3)).masked_fill(~_causal(n), float("-inf"))
+        return F.softmax(scores, -1).type_as(q).to(v) @ v
+
+
+class WithWeights(AllPositions):
+    """torch's layer by default: it returns weights, and adds the mask in the product."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.attention = nn.MultiheadAttention(WIDTH, HEADS, batch_first=True)
+
+    def hidden(self, ids: Tensor) -> Tensor:
+        n = ids.shape[1]
+        x = self.embedding(ids) + self.positions(n)
+        return x + self.attention(x, x, x, attn_mask=~_causal(n))[0]
+
+
+class MaskLikeScores(Model):
+    def attend(self, q: Tensor, k: Tensor, v: Tensor, n: int) -> Tensor:
+        scores = q @ k.transpose(2, 3)
+        seen = torch.ones_like(scores, dtype=torch.bool).tril()
+        return F.softmax(scores.masked_fill(~seen, float("-inf")), -1) @ v
+
+
+class MaskOfScoresType(Model):
+    def attend(self, q: Tensor, k: Tensor, v: Tensor, n: int) -> Tensor:
+        scores = q @ k.transpose(2, 3)
+        scores = scores + scores.new_full((n, n), float("-inf")).triu(1)
+        return F.softmax(scores, -1) @ v
+
+
+class LowLikeScores(Model):
+    """What stands in the place of scores is as large as they are."""
+
+    def attend(self, q: Tensor, k: Tensor, v: Tensor, n: int) -> Tensor:
+        scores = q @ k.transpose(2, 3)
+        seen = q.new_ones(n, n, dtype=torch.bool).tril()
+        return F.softmax(torch.where(seen, scores, torch.full_like(scores, -1e30)), -1) @ v
+
+
+class Subtracted(Model):
+    """GPT-2's first: scores times the mask, less what is large where it is zero."""
+
+    def attend(self, q: Tensor, k: Tensor, v: Tensor, n: int) -> Tensor:
+        seen = _causal(n).float()
+        scores = q @ k.transpose(2, 3) * seen - 1e10 * (1 - seen)
+        return F.softmax(scores, -1) @ v
+
+
+class UnitQueries(Model):
+    def attend(self, q: Tensor, k: Tensor, v: Tensor, n: int) -> Tensor:
+        q, k = F.normalize(q, dim=-1), F.normalize(k, dim=-1)
+        return F.scaled_dot_product_attention(q, k, v, is_causal=True, scale=3.0)
+
+
+class PositionsLikeTokens(Model):
+    """Positions counted in a tensor like the tokens, and a table of token types."""
+
+    def hidden(self, ids: Tensor) -> Tensor:
+        places = (torch.ones_like(ids).cumsum(1) - 1).expand_as(ids)
+        kinds = torch.zeros_like(ids)
+        return super().hidden(ids) + self.position(places) + self.embedding(kinds)
+
+
+class Experts(AllPositions):
+    """Two of four experts for each token; all are computed."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.router = nn.Linear(WIDTH, 4)
+        self.experts = nn.Parameter(torch.randn(4, WIDTH, WIDTH) / WIDTH)
+
+    def hidden(self, ids: Tensor) -> Tensor:
+        x = super().hidden(ids)
+        best, which = self.router(x).softmax(-1).topk(2)
+        gates = torch.zeros_like(self.router(x)).scatter(-1, which, best)
+        results = torch.einsum("btd,edf->btef", x, self.experts)
+        picked = gates.gather(-1, which).sum(-1, keepdim=True)
+        return x + (results * gates[..., None]).sum(2) / picked
+
+
+class Sorted(AllPositions):
+    """Along the last dim, which is sort's default."""
+
+    def hidden(self, ids: Tensor) -> Tensor:
+        return super().hidden(ids).sort()[0]
+
+
+class TokensSorted(AllPositions):
+    def hidden(self, ids: Tensor) -> Tensor:
+        return super().hidden(ids).topk(1, 1)[0]
+
+
+class TokensPicked(AllPositions):
+    def hidden(self, ids: Tensor) -> Tensor:
+        return super().hidden(ids).gather(1, (ids % 2)[..., None].expand(-1, -1, WIDTH))
+
+
+class LengthOfTokens(AllPositions):
+    def hidden(self, ids: Tensor) -> Tensor:
+        return F.normalize(super().hidden(ids), dim=1)
+
+
+class UnmaskedEinsum(Model):
+    def attend(self, q: Tensor, k: Tensor, v: Tensor, n: int) -> Tensor:
+        weights = torch.einsum("bhqd,bhkd->bhqk", q, k).softmax(-1)
+        return torch.einsum("bhqk,bhkd->bhqd", weights, v)
+
+
+class MaskNotAdded(Model):
+    """The product leaves its first operand out."""
+
+    def attend(self, q: Tensor, k: Tensor, v: Tensor, n: int) -> Tensor:
+        mask = torch.full((1, n, n), float("-inf")).triu(1)
+        scores = torch.baddbmm(mask, q[0], k[0].transpose(1, 2), beta=0)
+        return (F.softmax(scores, -1) @ v[0])[None]
+
+
+class HighInsteadOfLow(Model):
+    """Later tokens get the higher scores."""
+
+    def attend(self, q: Tensor, k: Tensor, v: Tensor, n: int) -> Tensor:
+        scores = q @ k.transpose(2, 3) - (~_causal(n)).float() * -1e10
+        return F.softmax(scores, -1) @ v
+
+
+class MaskTakenBack(Model):
+    """What the mask took from the scores is added again."""
+
+    def attend(self, q: Tensor, k: Tensor, v: Tensor, n: int) -> Tensor:
+        scores = (q @ k.transpose(2, 3)).masked_fill(~_causal(n), -1e9)
+        return F.softmax(scores + (~_causal(n)).float() * 1e9, -1) @ v
+
+
+class MaskFilledAgain(Model):
+    def attend(self, q: Tensor, k: Tensor, v: Tensor, n: int) -> Tensor:
+        scores = (q @ k.transpose(2, 3)).masked_fill(~_causal(n), float("-inf"))
+        return F.softmax(scores.masked_fill(~_causal(n), 0.0), -1) @ v
+
+
+class MaskMadeSmall(Model):
+    """Low scores are multiplied by so little that they are like any other."""
+
+    def attend(self, q: Tensor, k: Tensor, v: Tensor, n: int) -> Tensor:
+        scores = (q @ k.transpose(2, 3)).masked_fill(~_causal(n), -1e9)
+        return F.softmax(scores * 1e-9, -1) @ v
+
+
+class MaskDividedAway(Model):
+    def attend(self, q: Tensor, k: Tensor, v: Tensor, n: int) -> Tensor:
+        scores = (q @ k.transpose(2, 3)).masked_fill(~_causal(n), -1e9)
+        return F.softmax(scores / 1e9, -1) @ v
+
+
+CAUSAL_SPELLINGS: list[type[nn.Module]] = [
+    Einsum, TypeOfQueries, WithWeights, MaskLikeScores, MaskOfScoresType, LowLikeScores, Subtracted,
+    UnitQueries, PositionsLikeTokens, Experts, Sorted,
+]  # fmt: skip
+
+NOT_CAUSAL_SPELLINGS: dict[Any, str] = {
+    TokensSorted: r"\(topk.default\): it computes over the tokens",
+    TokensPicked: r"\(gather.default\): it picks among tokens",
+    LengthOfTokens: r"\(linalg_vector_norm.default\): it computes over the tokens",
+    UnmaskedEinsum: "no mask keeps a token from attending to later ones",
+    MaskNotAdded: "no mask keeps a token from attending to later ones",
+    HighInsteadOfLow: "the mask lets token 0 attend to token 1",
+    MaskTakenBack: "the mask lets token 0 attend to token 1",
+    MaskFilledAgain: "the mask lets token 0 attend to token 1",
+    MaskMadeSmall: "no mask keeps a token from attending to later ones",
+    MaskDividedAway: "no mask keeps a token from attending to later ones",
+}
