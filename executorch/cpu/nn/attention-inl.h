@@ -8,9 +8,9 @@
 ///
 /// A task computes a group of queries of one head. It visits the keys in blocks of kKeys and copies
 /// each block once, as dense floats, for all its tiles. Where the machine has matrix registers and
-/// there are several tiles, these multiply (attention_split-inl.h). If there are few queries per key head
-/// (decoding), attention_few-inl.h is used instead: its vectors run along dim, and it reads each
-/// key and value once.
+/// there are several tiles, these multiply (attention_split-inl.h). If there are few queries per
+/// key head (decoding), attention_few-inl.h is used instead: its vectors run along dim, and it reads
+/// each key and value once.
 // clang-format off
 #if defined(EXECUTORCH_CPU_NN_ATTENTION_INL_H_) == defined(HWY_TARGET_TOGGLE)  // once per target
 #ifdef EXECUTORCH_CPU_NN_ATTENTION_INL_H_
@@ -44,9 +44,8 @@ constexpr int64_t kLeastGroup = 128, kMostGroup = 1024;
 /// there are tasks enough for all threads.
 template <class K>
 int64_t GroupSize(const Attention& a) {
-  const Size parts = SplitProducts<K>::Pays(a) ? SplitProducts<K>::QuerySize(a) : Size(0);
-  const Size kept =  // bytes of a query
-      (Size(a.dim) + a.value_dim + 2 + parts / (kMaxVectors * kLanes)) * 4;
+  const Size parts = SplitProducts<K>::QuerySize(a) / (kMaxVectors * kLanes);
+  const Size kept = (Size(a.dim) + a.value_dim + 2 + parts) * 4;  // bytes of a query
   const auto threads = static_cast<int64_t>(loop_threads());
   const int64_t tasks = threads == 1 ? 1 : 4 * threads, heads = a.batch * a.heads;
   const int64_t groups = (tasks + heads - 1) / heads;
@@ -73,13 +72,9 @@ class HeadTask {
 
   static Size ScratchSize(const Attention& a, int64_t group) {
     const Size k_row = RoundUp(a.dim, kLanes), v_row = RoundUp(a.value_dim, kLanes);
-    Size per_tile = (k_row + v_row + 2) * kMaxWidth, split = 0;
-    if (SplitProducts<K>::Pays(a)) {
-      per_tile = per_tile + SplitProducts<K>::QuerySize(a);
-      split = SplitProducts<K>::ScratchSize(a);
-    }
+    const Size per_tile = (k_row + v_row + 2) * kMaxWidth + SplitProducts<K>::QuerySize(a);
     return (k_row + v_row + kMaxWidth) * kKeys + max(max(k_row, v_row), kKeys) * kMaxWidth +
-           kMaxWidth * kKeys + per_tile * (group / kMaxWidth) + split;
+           kMaxWidth * kKeys + per_tile * (group / kMaxWidth) + SplitProducts<K>::ScratchSize(a);
   }
 
   /// Computes queries [first, first + count); count is at most the size of a group.
@@ -90,7 +85,7 @@ class HeadTask {
     for (int64_t key = 0; key < keys; key += kKeys) {
       const int64_t n = std::min(kKeys, keys - key);
       copied_ = false;
-      for (int64_t t = 0; t < n_tiles_; ++t) Visit(t, key, n);
+      for (int64_t t = 0; t < n_tiles_; ++t) Visit(tiles_[t], key, n);
     }
     for (int64_t t = 0; t < n_tiles_; ++t) Finish(tiles_[t]);
   }
@@ -117,11 +112,13 @@ class HeadTask {
     s_ = take(kKeys * kMaxWidth);
     rows_ = take(kMaxWidth * std::max(wide, kKeys));
     columns_ = take(kMaxWidth * kKeys);
-    const bool splits = SplitProducts<K>::Pays(a_);
-    if (splits) split_.emplace(a_, take(SplitProducts<K>::ScratchSize(a_).value()));
+    if (SplitProducts<K>::Pays(a_)) {
+      split_.emplace(a_, take(SplitProducts<K>::ScratchSize(a_).value()));
+    }
+    const int64_t query_parts = SplitProducts<K>::QuerySize(a_).value();
     for (int64_t t = 0; t < group / kMaxWidth; ++t) {
       Tile& tile = tiles_[t];
-      if (splits) query_parts_[t] = take(SplitProducts<K>::QuerySize(a_).value());
+      tile.q_parts = take(query_parts);
       tile.q = take(kMaxWidth * k_row_);
       tile.o = take(kMaxWidth * v_row_);
       tile.max = take(kMaxWidth);
@@ -148,7 +145,7 @@ class HeadTask {
       for (int64_t p = 0; p < a_.dim * width; p += kLanes) {
         hn::StoreU(hn::Mul(hn::LoadU(d, tile.q + p), scale), d, tile.q + p);
       }
-      if (split_) split_->SplitQueries(tile, query_parts_[n_tiles_ - 1]);
+      if (split_) split_->SplitQueries(tile);
       std::fill_n(tile.o, width * v_row_, 0.0f);
       std::fill_n(tile.max, width, -kInfinity);
       std::fill_n(tile.sum, width, 0.0f);
@@ -178,8 +175,7 @@ class HeadTask {
     return {k_copy_, v_copy_, k_row_, v_row_, a_.dim, RoundUp(a_.value_dim, 2)};
   }
 
-  void Visit(int64_t t, int64_t key, int64_t n) {
-    const Tile& tile = tiles_[t];
+  void Visit(const Tile& tile, int64_t key, int64_t n) {
     const int64_t offset = tile.first + a_.causal_offset - key;
     if (a_.causal) n = std::min(n, offset + tile.count);
     if (n <= 0) return;
@@ -190,7 +186,7 @@ class HeadTask {
     WithVectors(tile.vectors, [&](auto vectors) HWY_ATTR {
       constexpr int64_t kVectors = decltype(vectors)::value;
       HWY_ALIGN float alpha[kVectors * kLanes];
-      if (!split_ || !split_->Scores(tile, query_parts_[t], n, s_)) {
+      if (!split_ || !split_->Scores(tile, n, s_)) {
         Scores<kVectors>(tile, block(), n, s_);
       }
       if (seen == Seen::Some) AddMask(rows_, mask_.one_row, width, n, columns_, s_);
@@ -234,7 +230,6 @@ class HeadTask {
   float* columns_ = nullptr;  // the mask by columns
   Tile tiles_[kMaxTiles];
   std::optional<SplitProducts<K>> split_;
-  float* query_parts_[kMaxTiles] = {};
   int64_t n_tiles_ = 0;
   bool copied_ = false;
 };

@@ -33,12 +33,14 @@ class SplitProducts {
            a.queries >= kLeastQueries && a.keys >= kLeast && a.dim >= kLeast &&
            a.value_dim >= kLeast;
   }
-  /// The floats that hold the parts of a tile's queries.
+  /// The floats that hold the parts of a tile's queries; 0 unless splitting pays.
   static Size QuerySize(const Attention& a) {
+    if (!Pays(a)) return 0;
     return Size(gemm::ceil_div(a.dim, gemm::kBlockDepth)) * kMaxVectors * kPanelFloats;
   }
-  /// The floats that everything else takes.
+  /// The floats that everything else takes; 0 unless splitting pays.
   static Size ScratchSize(const Attention& a) {
+    if (!Pays(a)) return 0;
     const Size tiles = ValueTiles(a);
     const Size blocks_of_rows =
         Size(gemm::ceil_div(a.dim, gemm::kBlockDepth)) * kKeyTiles + tiles * kKeyBlocks;
@@ -64,9 +66,9 @@ class SplitProducts {
     sums_ = take(value_tiles_ * gemm::kBlockWidth * kMaxVectors * kLanes);
   }
 
-  /// Splits a tile's queries, [dim][width], to `parts`, which has QuerySize() floats.
-  void SplitQueries(const Tile& tile, float* parts) const {
-    SplitPanel(tile.q, dim_, tile.vectors, Bytes(parts));
+  /// Splits a tile's queries. Its `q_parts` has QuerySize() floats.
+  void SplitQueries(const Tile& tile) const {
+    SplitPanel(tile.q, dim_, tile.vectors, Bytes(tile.q_parts));
   }
 
   /// Splits n keys and values, the first rows of the copies in `block`. These have kKeys rows of
@@ -80,8 +82,8 @@ class SplitProducts {
 
   /// s[j, i] = dot product of key j and query i, for the first n keys of the block. Scores of later
   /// keys are undefined.
-  bool Scores(const Tile& tile, const float* queries, int64_t n, float* s) const {
-    Multiply(keys_, EvenTiles(n), Bytes(queries), tile.vectors, dim_blocks_, s);
+  bool Scores(const Tile& tile, int64_t n, float* s) const {
+    Multiply(keys_, EvenTiles(n), Bytes(tile.q_parts), tile.vectors, dim_blocks_, s);
     return Kernels().are_finite(s, n, tile.width());
   }
 
@@ -120,9 +122,6 @@ class SplitProducts {
   static const gemm::SplitKernels& Kernels() { return gemm::kernels().split[gemm::kParts<float>]; }
   static const gemm::SplitKernels& RowKernels() { return gemm::kernels().split[kRowParts]; }
   static uint8_t* Bytes(float* parts) { return reinterpret_cast<uint8_t*>(parts); }
-  static const uint8_t* Bytes(const float* parts) {
-    return reinterpret_cast<const uint8_t*>(parts);
-  }
   /// The tiles of so many rows. They are multiplied two at a time.
   static int64_t EvenTiles(int64_t rows) {
     return gemm::round_up(gemm::ceil_div(rows, gemm::kBlockWidth), 2);

@@ -127,6 +127,7 @@ HWY_NOINLINE void Probabilities(float* HWY_RESTRICT s, int64_t n, float* HWY_RES
 /// The queries of one tile, and their results so far.
 struct Tile {
   float* q;                      // [dim][width], scaled
+  float* q_parts;                // the same, split (attention_split-inl.h)
   float* o;                      // [padded value_dim][width]
   float* max;                    // [width]
   float* sum;                    // [width]

@@ -14,8 +14,8 @@
 namespace executorch::extension::c_api {
 
 /// Collects this thread's error messages while it lives. Calls nest: a function that the library
-/// calls may call it in turn, and each call has the messages that come during it alone. Needs no heap
-/// memory, which may be what is missing.
+/// calls may call it in turn, and each call has the messages that come during it alone. Needs no
+/// heap memory, which may be what is missing.
 class CallMessages {
  public:
   explicit CallMessages(const char* function);

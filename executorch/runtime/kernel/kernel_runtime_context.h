@@ -35,8 +35,8 @@ class KernelRuntimeContext {
   /// Ok unless fail() was called.
   ET_NODISCARD Error failure_state() const { return failure_state_; }
 
-  /// Called by a kernel that does the work of several instructions: tells which of them it is if the
-  /// call fails, by its index in the chain and its arguments, so that messages name that one.
+  /// Called by a kernel that does the work of several instructions: tells which of them it is if
+  /// the call fails, by its index in the chain and its arguments, so that messages name that one.
   void set_failed_instruction(uint32_t instruction, Span<EValue*> args) {
     failed_instruction_ = instruction;
     failed_args_ = args;
