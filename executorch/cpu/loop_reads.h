@@ -1,10 +1,10 @@
 /// Memory that loops are about to read.
 ///
-/// While one thread runs the operators between two matrix products, the memory bus is idle. A
-/// program reads the same matrices in the same order in every call. So a pool remembers which
-/// matrix was read after which (ReadHistory), and helper threads that wait for the next loop
-/// prefetch the beginning of their share of the expected matrix into their caches. A wrong guess
-/// costs a little bandwidth.
+/// While one thread computes the last range of a loop, or the operators between two matrix products,
+/// the memory bus is idle. A program reads the same matrices in the same order in every call. So a
+/// pool remembers which matrix was read after which (ReadHistory), and threads that wait prefetch
+/// the beginning of their share of the expected matrix into their caches. A wrong guess costs a
+/// little bandwidth. The keys of attention are such a matrix, too.
 #pragma once
 
 #include <executorch/cpu/prefetch.h>
@@ -21,6 +21,10 @@ struct Reads {
   int64_t index_bytes = 0;
   int64_t rows = 0, row_bytes = 0, stride_bytes = 0;
 };
+
+/// Bytes. A smaller matrix may still be in a cache when it is read again, so its reads are not
+/// announced.
+constexpr int64_t kLeastReads = 128 * 1024;
 
 /// Announces that the next loop of the calling thread reads `reads` from memory.
 void will_read(const Reads& reads);

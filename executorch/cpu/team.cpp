@@ -12,10 +12,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// The bit fields of state_: the number of helpers inside, whether the loop may be joined, and the
-// lowest bit of the loop's number.
-constexpr uint32_t kInside = 0x7FF, kOpen = 0x800, kLoop = 0x1000;
-
 // A helper first spins for the next loop, about as long as operators that run on one thread take.
 // Then it spins but yields its core to other threads, and finally it parks. Waking a parked thread
 // takes tens of microseconds.
@@ -23,9 +19,6 @@ constexpr std::chrono::microseconds kSpinTime{200}, kYieldTime{2000};
 // How long the caller spins until the helpers have finished their last ranges. A helper that takes
 // longer has probably lost its core and may need the caller's, so the caller then sleeps.
 constexpr std::chrono::microseconds kCallerSpinTime{100};
-// Bytes that the caller prefetches: as much as it can request without waiting. A helper prefetches
-// half of what its L2 cache holds.
-constexpr int64_t kFetchedByCaller = 2048;
 constexpr int kSpins = 32;  // between readings of the clock
 
 void pause() {
@@ -97,8 +90,17 @@ void Team::run(int64_t n, Range range, void* context, const LoopReads& next) {
   state_.notify_all();
   run_ranges(0);
   const uint32_t state = state_.fetch_and(~kOpen, std::memory_order_acq_rel);
-  next.fetch(0, kFetchedByCaller, [] { return false; });
-  if ((state & kInside) != 0) wait_for_helpers();
+  if ((state & kInside) == 0) return;
+  prefetch(next, 0, [this] { return helpers_are_gone(); });
+  wait_for_helpers();
+}
+
+/// Prefetches what `thread` will read of the next loop, until done() returns true.
+template <class F>
+void Team::prefetch(const LoopReads& next, size_t thread, const F& done) const {
+  const size_t range = static_cast<size_t>(next.ranges) * thread / (n_helpers_ + 1);
+  // The other half of the L2 cache holds what the loops in between read and write.
+  next.fetch(static_cast<int64_t>(range), machine().l2 / 2, done);
 }
 
 void Team::run_ranges(size_t self) {
@@ -116,10 +118,9 @@ void Team::run_ranges(size_t self) {
 }
 
 void Team::wait_for_helpers() {
-  const auto are_gone = [this] { return (state_.load(std::memory_order_acquire) & kInside) == 0; };
-  while (!spin_until(are_gone, kCallerSpinTime, false)) {
+  while (!spin_until([this] { return helpers_are_gone(); }, kCallerSpinTime, false)) {
     const uint32_t left = left_.load();
-    if (are_gone()) return;
+    if (helpers_are_gone()) return;
     left_.wait(left);
   }
 }
@@ -135,10 +136,8 @@ void Team::help(size_t self) {
       ++left_;
       left_.notify_one();
     }
-    const auto range =
-        static_cast<int64_t>(static_cast<size_t>(next.ranges) * self / (n_helpers_ + 1));
-    next.fetch(range, machine().l2 / 2,
-               [&] { return state_.load(std::memory_order_relaxed) / kLoop != state / kLoop; });
+    prefetch(next, self,
+             [&] { return state_.load(std::memory_order_relaxed) / kLoop != state / kLoop; });
   }
 }
 

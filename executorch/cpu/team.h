@@ -49,6 +49,9 @@ class Team {
   bool wait_for_loop(uint32_t& seen);
   bool join();
   void run_ranges(size_t self);
+  template <class F>
+  void prefetch(const LoopReads& next, size_t thread, const F& done) const;
+  bool helpers_are_gone() const { return (state_.load(std::memory_order_acquire) & kInside) == 0; }
   void wait_for_helpers();
 
   // Written by the caller while no helper is inside.
@@ -57,7 +60,9 @@ class Team {
   LoopReads next_;
   std::unique_ptr<WorkQueue[]> queues_;  // by thread; the caller is thread 0
 
-  /// Bit fields: the loop's number, whether helpers may still join it, and how many are inside.
+  /// The bit fields of state_: how many helpers are inside, whether helpers may still join the loop,
+  /// and the lowest bit of the loop's number.
+  static constexpr uint32_t kInside = 0x7FF, kOpen = 0x800, kLoop = 0x1000;
   alignas(64) std::atomic<uint32_t> state_{0};
   alignas(64) std::atomic<uint32_t> left_{0};  // changes when the last helper leaves a loop
   std::atomic<bool> ends_{false};

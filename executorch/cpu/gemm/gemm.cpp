@@ -8,8 +8,6 @@ namespace {
 // The most and the least columns of a task of a product of few rows. The sums of a task lie on the
 // stack.
 constexpr int64_t kTaskColumns = 192, kLeastTaskColumns = 32;
-// Bytes. Reads of a smaller B are not announced (will_read()), because it may still be in a cache.
-constexpr int64_t kFetchedMatrix = 128 * 1024;
 
 // A product of few rows of A. It reads B once, where it lies; columns or rows of B must be
 // contiguous.
@@ -68,7 +66,7 @@ class FewRowsProduct {
   }
 
   bool is_fetched() const {
-    return g_.batch == 1 && g_.n > kTaskColumns && g_.k * g_.n >= kFetchedMatrix / kSize;
+    return g_.batch == 1 && g_.n > kTaskColumns && g_.k * g_.n >= kLeastReads / kSize;
   }
 
   /// The rows of B in a K-slice, where rows of B are contiguous.

@@ -245,6 +245,7 @@ bool RunAs(const Attention& a, Scratch& scratch) {
     if (!buffers) return false;
     const auto threads = static_cast<int64_t>(loop_threads());
     const int64_t grain = std::min(most, (n + threads - 1) / threads);
+    AnnounceKeys<K>(a, grain);
     buffers.parallel_for(n, grain, [&](int64_t begin, int64_t end, float* buffer) {
       RunFewRows<T, K>(a, begin, end, most, buffer);
     });

@@ -9,6 +9,7 @@
 #endif
 // clang-format on
 
+#include <executorch/cpu/loop_reads.h>
 #include <executorch/cpu/nn/attention_rows-inl.h>
 #include <executorch/cpu/nn/transpose-inl.h>
 #include <executorch/cpu/prefetch.h>
@@ -322,6 +323,16 @@ inline int64_t HeadsTogether(const Attention& a) {
   };
   const bool small = a.dim <= kMostDimTogether && a.value_dim <= kMostDimTogether;
   return small && side_by_side(a.k) && side_by_side(a.v) ? std::min(kHeadsTogether, a.kv_heads) : 1;
+}
+
+/// Announces that the next loop, of `grain` heads a range, reads the keys.
+template <class K>
+void AnnounceKeys(const Attention& a, int64_t grain) {
+  constexpr auto kSize = static_cast<int64_t>(sizeof(K));
+  const Size bytes = Size(a.keys) * a.kv_heads * a.dim * kSize;
+  if (a.batch > 1 || bytes.value_or(0) < kLeastReads) return;
+  const AttentionRows& k = a.k;
+  will_read({k.data, k.head_stride * kSize, a.keys, grain * a.dim * kSize, k.row_stride * kSize});
 }
 
 /// Computes key heads [begin, end) of all batch entries, at most `most` together. `buffer` has
