@@ -58,25 +58,33 @@ void LoopReads::fetch(int64_t range, int64_t most_bytes, const F& busy) const {
   }
 }
 
-/// Remembers which matrix loops read after which one, in a hash table of fixed size.
+/// Remembers which matrix loops read after which one, and how many loops that read no matrix lay
+/// between them, in a hash table of fixed size.
 class ReadHistory {
  public:
   /// To be called when a loop begins; `loop` says which matrix it reads, if any. Returns the loop
-  /// that followed when this matrix was last read; if `loop` reads no matrix, the one that followed
-  /// the matrix before it. The result has no data if that is unknown.
+  /// that will read the next matrix, as it was when the matrix before was last read. The result has
+  /// no data if that is unknown, or if more than kMostBetween loops come before: what was prefetched
+  /// would have left the caches by then.
   const LoopReads& record_and_predict(const LoopReads& loop) {
     if (loop.reads.data != nullptr) {
-      entry(last_) = {last_, loop};
+      entry(last_) = {last_, loop, between_};
       last_ = loop.reads.data;
+      between_ = 0;
+    } else {
+      ++between_;
     }
     const Entry& next = entry(last_);
-    return next.after == last_ ? next.loop : nothing_;
+    const bool soon = between_ <= next.between && next.between - between_ <= kMostBetween;
+    return next.after == last_ && soon ? next.loop : nothing_;
   }
 
  private:
+  static constexpr int64_t kMostBetween = 1;
   struct Entry {
     const void* after = nullptr;
     LoopReads loop;
+    int64_t between = 0;  // loops
   };
   // kEntries exceeds the number of products of large models. kPlaces is the number of places that
   // are probed before the entry of another matrix is replaced.
@@ -98,6 +106,7 @@ class ReadHistory {
 
   Entry entries_[kEntries];
   const void* last_ = nullptr;
+  int64_t between_ = 0;  // loops since last_ was read
   const LoopReads nothing_ = {};
 };
 

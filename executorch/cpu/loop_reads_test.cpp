@@ -47,20 +47,28 @@ TEST(ReadHistory, TellsEachMatrixOfALayeredModelAfterTheFirstCall) {
   }
 }
 
-TEST(ReadHistory, KeepsWhatFollowsWhileLoopsReadNoMatrix) {
+TEST(ReadHistory, TellsTheNextMatrixShortlyBeforeItIsRead) {
   ReadHistory history;
   EXPECT_EQ(history.record_and_predict({}).reads.data, nullptr);
-  for (const uintptr_t m : {4096, 8192, 4096}) history.record_and_predict(reads(m));
-  for (int i = 0; i < 3; ++i) {
-    EXPECT_EQ(history.record_and_predict({}).reads.data, reads(8192).reads.data);
-  }
+  const auto call = [&](int between) {
+    std::vector<const void*> told = {history.record_and_predict(reads(4096)).reads.data};
+    for (int i = 0; i < between; ++i) told.push_back(history.record_and_predict({}).reads.data);
+    history.record_and_predict(reads(8192));
+    return told;
+  };
+  const void *const none = nullptr, *const next = reads(8192).reads.data;
+  call(3);
+  EXPECT_EQ(call(3), (std::vector<const void*>{none, none, next, next}));
+  EXPECT_EQ(call(6), (std::vector<const void*>{none, none, next, next, none, none, none}));
+  EXPECT_EQ(call(1), (std::vector<const void*>{none, none}));  // six lay between before
+  EXPECT_EQ(call(1), (std::vector<const void*>{next, next}));
 }
 
 TEST(ReadHistory, ForgetsWhatIsTooMuchAndGoesOn) {
   ReadHistory history;
   for (uintptr_t m = 1; m < 100000; ++m) history.record_and_predict(reads(m * 64));
-  for (const uintptr_t m : {64, 128, 64}) history.record_and_predict(reads(m));
-  EXPECT_EQ(history.record_and_predict({}).reads.data, reads(128).reads.data);
+  for (const uintptr_t m : {64, 128}) history.record_and_predict(reads(m));
+  EXPECT_EQ(history.record_and_predict(reads(64)).reads.data, reads(128).reads.data);
 }
 
 }  // namespace
