@@ -4,6 +4,7 @@
 #include <executorch/extension/memory_allocator/malloc_memory_allocator.h>
 #include <executorch/extension/module/module.h>
 #include <executorch/extension/module/planned_memory.h>
+#include <executorch/extension/module/temporary_pages.h>
 #include <executorch/extension/named_data_map/merged_data_map.h>
 #include <executorch/runtime/core/allocation_failure.h>
 #include <executorch/runtime/core/exec_aten/util/scalar_type_util.h>
@@ -264,6 +265,10 @@ Result<Module::MethodHolder> Module::make_method(const std::string& method_name,
                                                                holder.kernel_registry.size())));
   holder.method = std::make_unique<Method>(std::move(method));
   if (max_work_) holder.method->set_max_work(*max_work_);
+  if (holder.planned_memory != nullptr && shared_arenas_ == nullptr) {
+    holder.temporary_pages =
+        std::make_unique<internal::TemporaryPages>(holder.method->temporaries());
+  }
   return holder;
 }
 
@@ -318,6 +323,8 @@ Result<std::vector<EValue>> Module::execute(const std::string& method_name,
     ET_CHECK_OK_OR_RETURN_ERROR(method->set_input(input_values[i], i));
   }
   ET_CHECK_OK_OR_RETURN_ERROR(method->execute());
+  const auto& pages = methods_.at(method_name).temporary_pages;
+  if (pages != nullptr) pages->fit();
   return get_outputs(method_name);
 }
 

@@ -44,6 +44,7 @@ using runtime::LoadBackendOptionsMap;
 namespace internal {
 class ArenaBuffer;
 class PlannedMemory;
+class TemporaryPages;
 }  // namespace internal
 
 namespace ET_MODULE_NAMESPACE {
@@ -317,6 +318,7 @@ class Module {
     std::unique_ptr<runtime::MemoryAllocator> method_allocator;
     std::unique_ptr<runtime::MemoryManager> memory_manager;
     std::unique_ptr<Method> method;
+    std::unique_ptr<internal::TemporaryPages> temporary_pages;
   };
 
  private:

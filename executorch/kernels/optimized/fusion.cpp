@@ -59,18 +59,20 @@ class Rewriter {
     for (int n = 0; n < n_nodes(); ++n) {
       if (node(n).live && node(n).fused != nullptr) prepare(n);
     }
-    std::vector<std::pair<int, char*>> places;
-    if (!arena_.ok() || !place_values(graph_, places)) {
+    Placement placement;
+    if (!arena_.ok() || !place_values(graph_, placement)) {
       text_ = "nothing fused: values cannot be placed\n";
       return;
     }
+    const runtime::Temporaries temporaries = copy_temporaries(placement);
     describe();
     // Nothing can fail from here on.
     graph_.keep_forwards();
-    for (const auto& [value, address] : places) {
+    for (const auto& [value, address] : placement.addresses) {
       graph_.tensor(value).unsafeGetTensorImpl()->set_data(address);
     }
     for (int n = 0; n < n_nodes(); ++n) commit(n);
+    graph_.draft().temporaries = temporaries;
   }
 
   const std::string& text() const { return text_; }
@@ -172,6 +174,17 @@ class Rewriter {
     instruction.traces_itself = true;
     instruction.points_last_argument = false;
     instruction.args = call.args;
+  }
+
+  runtime::Temporaries copy_temporaries(const Placement& placement) {
+    std::vector<const aten::TensorImpl*> tensors;
+    for (const auto& [value, address] : placement.addresses) {
+      tensors.push_back(graph_.tensor(value).unsafeGetTensorImpl());
+    }
+    const auto copied = arena_.copy(tensors);
+    const auto memory = arena_.copy(placement.temporary);
+    if (!arena_.ok()) return {};
+    return {{memory.data(), memory.size()}, {copied.data(), copied.size()}};
   }
 
   Arena arena_;

@@ -15,6 +15,11 @@ struct Range {
   char* end;
 };
 
+void sort_by_address(std::vector<Range>& ranges) {
+  std::sort(ranges.begin(), ranges.end(),
+            [](const Range& a, const Range& b) { return a.begin < b.begin; });
+}
+
 bool overlap(const Range& a, const Range& b) {
   return a.begin < b.end && b.begin < a.end;
 }
@@ -107,7 +112,7 @@ class Planner {
   explicit Planner(Graph& graph)
       : graph_(graph), blocks_(graph.values().size()), placed_(graph.nodes().size()) {}
 
-  bool run(std::vector<std::pair<int, char*>>& places) {
+  bool run(Placement& placement) {
     find_lifetimes();
     keep_in_place();
     find_room();
@@ -125,9 +130,10 @@ class Planner {
                      [](const Block* a, const Block* b) { return a->nbytes > b->nbytes; });
     for (Block* block : order) {
       if (!place(*block) && !allocate(*block)) return false;
-      places.emplace_back(block->value, block->range.begin);
-      for (int v : block->successors) places.emplace_back(v, block->range.begin);
+      placement.addresses.emplace_back(block->value, block->range.begin);
+      for (int v : block->successors) placement.addresses.emplace_back(v, block->range.begin);
     }
+    placement.temporary = find_temporary();
     return true;
   }
 
@@ -206,15 +212,17 @@ class Planner {
     }
   }
 
+  bool gives_room(const Block& block) const {
+    return block.movable || (block.last < 0 && is_movable(block.value));
+  }
+
   // Finds the bytes that new addresses may lie in: those of all values that may move, including the
   // values that are no longer computed.
   void find_room() {
-    for (int v = 0; v < static_cast<int>(blocks_.size()); ++v) {
-      const Block& block = blocks_[v];
-      if (block.movable || (block.last < 0 && is_movable(v))) room_.push_back(block.range);
+    for (const Block& block : blocks_) {
+      if (gives_room(block)) room_.push_back(block.range);
     }
-    std::sort(room_.begin(), room_.end(),
-              [](const Range& a, const Range& b) { return a.begin < b.begin; });
+    sort_by_address(room_);
     std::vector<Range> merged;
     for (const Range& range : room_) {
       if (!merged.empty() && range.begin - merged.back().end < kPadding) {
@@ -225,6 +233,33 @@ class Planner {
     }
     room_ = std::move(merged);
   }
+  // The parts of room_ in which no value lies that keeps its address.
+  std::vector<Span<uint8_t>> find_temporary() const {
+    std::vector<Range> kept;
+    for (const Block& block : blocks_) {
+      const Graph::Value& known = value(block.value);
+      const bool owns_bytes = known.data != nullptr && known.root == block.value;
+      if (owns_bytes && !known.constant && !gives_room(block)) kept.push_back(block.range);
+    }
+    sort_by_address(kept);
+    std::vector<Span<uint8_t>> found;
+    auto next = kept.begin();
+    char* begin = nullptr;  // behind the kept values so far
+    for (const Range& room : room_) {
+      const auto add = [&](char* end) {
+        begin = std::max(begin, room.begin);
+        if (begin >= end) return;
+        found.emplace_back(reinterpret_cast<uint8_t*>(begin), static_cast<size_t>(end - begin));
+      };
+      for (; next != kept.end() && next->begin < room.end; ++next) {
+        add(next->begin);
+        begin = std::max(begin, next->end);
+      }
+      add(room.end);
+    }
+    return found;
+  }
+
   bool is_in_room(const Range& range) const {
     const auto room = std::partition_point(room_.begin(), room_.end(),
                                            [&](const Range& r) { return r.end <= range.begin; });
@@ -289,8 +324,7 @@ class Planner {
       graph_.effort().spend(1);
       if (coexist(block, other)) taken.push_back(other.range);
     });
-    std::sort(taken.begin(), taken.end(),
-              [](const Range& a, const Range& b) { return a.begin < b.begin; });
+    sort_by_address(taken);
     graph_.effort().spend(8 * taken.size() + room_.size());
     const auto aligned = [](char* at) {
       const auto address = reinterpret_cast<uintptr_t>(at);
@@ -332,8 +366,8 @@ class Planner {
 
 }  // namespace
 
-bool place_values(Graph& graph, std::vector<std::pair<int, char*>>& places) {
-  return Planner(graph).run(places);
+bool place_values(Graph& graph, Placement& placement) {
+  return Planner(graph).run(placement);
 }
 
 }  // namespace executorch::optimized

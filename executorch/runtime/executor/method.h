@@ -139,6 +139,8 @@ class Method final {
   }
   /// The values, in the order of the program.
   Span<const EValue> values() const { return {state_.values.data(), state_.values.size()}; }
+  /// The results that are needed only during an execution. Empty if no rewriter said which they are.
+  const Temporaries& temporaries() const { return state_.temporaries; }
   /// The method's plan in the program.
   const executorch_flatbuffer::ExecutionPlan& plan() const { return *state_.plan; }
 
@@ -183,6 +185,7 @@ class Method final {
     Span<Delegate> delegates;
     Span<NamedData> external_constants;
     Span<Chain> chains;
+    Temporaries temporaries;
     /// The next instruction.
     size_t chain = 0;
     size_t instruction = 0;

@@ -187,7 +187,8 @@ void Method::rewrite() {
                      state_.values,
                      {inputs->data(), inputs->size()},
                      {outputs->data(), outputs->size()},
-                     *state_.memory_manager->method_allocator()});
+                     *state_.memory_manager->method_allocator(),
+                     state_.temporaries});
   }
 }
 

@@ -42,6 +42,14 @@ struct Rewritten {
 /// long as the method.
 using DescribeRewritten = bool (*)(const Instruction& instruction, Rewritten& out);
 
+/// Results of a method that are needed only during an execution.
+struct Temporaries {
+  /// Planned memory in which nothing but such results lies.
+  Span<const Span<uint8_t>> memory;
+  /// Such results; they have the sizes of the last execution.
+  Span<const aten::TensorImpl* const> tensors;
+};
+
 /// A method whose values, delegates and instructions are complete and that never ran. Everything is
 /// borrowed and lives as long as the method.
 ///   Instructions keep their number and order, so that traces, errors and steps name the places of
@@ -58,6 +66,8 @@ struct MethodDraft {
   Span<const int32_t> inputs;
   Span<const int32_t> outputs;
   MemoryAllocator& allocator;
+  /// To be set if it is known; what it refers to lies in memory of `allocator`.
+  Temporaries& temporaries;
 };
 
 /// Rewrites a method. It must leave the method as it is if it can improve nothing or lacks memory.
