@@ -110,7 +110,9 @@ class FewRowsTask {
   /// The most rows that each loaded element of a key or value is multiplied by.
   static constexpr int kMostTogether = ET_VECTOR_REGISTERS == 32 ? 4 : 3;
   static constexpr auto kSize = static_cast<int64_t>(sizeof(K));
-  static constexpr int64_t kAhead = 8 << 10;  // bytes between a row and the one prefetched with it
+  // Bytes between a row and the one prefetched with it: several pages, because the addresses of
+  // pages of 4 KiB take long to translate.
+  static constexpr int64_t kAhead = 32 << 10;
 
   const K* RowsOf(const AttentionRows& rows) const {
     return static_cast<const K*>(rows.data) + b_ * rows.batch_stride + kv_head_ * rows.head_stride;
