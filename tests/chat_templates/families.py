@@ -133,6 +133,7 @@ SMALL = [
     "{% set g = [1, 2]|map('string') %}{{ g|first }}{{ g|list }}{{ g|list }}{{ true if g }}",
     "{{ [1]|map('abs')|length }}",
     "{{ messages|map(attribute='a')|list }}",
+    "{{ '<' ~ ([1, '<b>&']|tojson|safe) ~ '>' }}{{ none|safe }}{{ x|safe }}{{ ('<x>'|safe)|replace('<', '[') }}",
     "{{ 'x'|tojson }}{{ '</a>&\\u2028\\x7f\"\\n'|tojson }}{{ 'é😀'|tojson(ensure_ascii=true) }}",
     "{{ {'b': [1, {}, []], 'a': none}|tojson(indent=2) }}{{ [1, [2]]|tojson(indent=0) }}{{ {1: 2, true: 3}|tojson }}",
     "{{ 'hello world-foo (bar)'|title }}{{ \"it's a\".title() }}{{ 'ÉA'|lower }}",

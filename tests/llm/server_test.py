@@ -78,6 +78,12 @@ def test_probabilities_are_told(server: Server) -> None:
     parts = list(server.chat("SAY ab", logprobs=True, stream=True))
     told = [e.token for p in parts if p.choices[0].logprobs for e in p.choices[0].logprobs.content]
     assert told == ["a", "b"]
+    # A text that was held back comes with the token that ends the answer, of which nothing is told.
+    for stream in (False, True):
+        answer = server.chat("SAY one STO", logprobs=True, stop="STOP", stream=stream)
+        choices = [p.choices[0] for p in answer] if stream else [answer.choices[0]]
+        told = [e.token for c in choices if c.logprobs for e in c.logprobs.content]
+        assert "".join(told) == "one STO" and "" not in told
 
 
 def test_probabilities_of_completions_have_places(server: Server) -> None:

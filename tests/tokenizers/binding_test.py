@@ -1,8 +1,10 @@
 """What files become tokenizers, what they refuse, and what their Python face does."""
 
 import json
+import random
 
 import pytest
+import sentencepiece
 
 from executorch.extension.llm.tokenizers import (
     StreamDecoder,
@@ -35,6 +37,50 @@ def test_a_stream_never_shows_half_a_character():
     stream = StreamDecoder(vocab())
     assert [stream.push(5), stream.push(6), stream.push(0)] == ["", "é", "a"]
     assert stream.push(5) == "" and stream.finish() == "\ufffd"
+
+
+@pytest.mark.parametrize("removes", [True, False])
+def test_a_stream_keeps_spaces_behind_tokens_that_spell_nothing(removes, tmp_path):
+    """A space at the beginning of a text spells nothing, and neither do control tokens."""
+    corpus = tmp_path / "corpus.txt"
+    corpus.write_text("the cat sat on the mat\n  the end of the  cat\n" * 20)
+    prefix = tmp_path / "small"
+    sentencepiece.SentencePieceTrainer.train(
+        input=str(corpus),
+        model_prefix=str(prefix),
+        model_type="bpe",
+        vocab_size=40,
+        hard_vocab_limit=False,
+        minloglevel=2,
+        remove_extra_whitespaces=removes,
+    )
+    model = sentencepiece.SentencePieceProcessor(model_file=f"{prefix}.model")
+    tokenizer = load_file(f"{prefix}.model")
+    space, word = model.piece_to_id("▁"), model.piece_to_id("▁the")
+    assert tokenizer.token_bytes(space) == b" " and tokenizer.token_bytes(word) == b" the"
+    rng = random.Random(3)
+    rows = [rng.choices([space, space, word, model.bos_id()], k=9) for _ in range(200)]
+    for tokens in [*rows, [word, *[space] * 40, word]]:
+        stream = StreamDecoder(tokenizer, skip_special_tokens=False)
+        shown = "".join(map(stream.push, tokens)) + stream.finish()
+        assert shown == tokenizer.decode(tokens) == model.decode(tokens)
+
+
+def test_words_begin_at_spaces_also_where_spaces_are_put_behind_them(tmp_path):
+    corpus = tmp_path / "corpus.txt"
+    corpus.write_text("the cat sat on the mat\n" * 20)
+    sentencepiece.SentencePieceTrainer.train(
+        input=str(corpus),
+        model_prefix=str(tmp_path / "words"),
+        model_type="word",
+        hard_vocab_limit=False,
+        minloglevel=2,
+        treat_whitespace_as_suffix=True,
+    )
+    model = sentencepiece.SentencePieceProcessor(model_file=str(tmp_path / "words.model"))
+    tokenizer = load_file(str(tmp_path / "words.model"))
+    for text in ("", "x", "the", "the cat", "dog", "a dog on the mat", " the  cat "):
+        assert tokenizer.encode(text) == model.encode(text)
 
 
 def test_text_that_is_no_utf8_is_read_as_replacement():

@@ -28,6 +28,8 @@ PATTERNS = {
     r"[[:cntrl:][:blank:]]+": ["\t\x01 a"],
     r"[[:xdigit:]]+|[[:alnum:]]": ["fgz9"],
     r"[[:word:]]+|[[:^ascii:]]": ["a½_\u200d"],
+    r"[\p{L}&&[^\p{Han}]b-y]+": ["ab中c日z"],
+    r"[^\w&&[^\s]&&^-~]+": ["a !-b^&"],
     r"\p{Alpha}+": ["abé1"],
     r"\p{alnum}+|\p{Punct}": ["ab1_$"],
     r"\p{Word}+|\P{^letter}": ["½a_"],
@@ -225,3 +227,74 @@ def test_a_stream_of_what_ends_otherwise_is_the_text(decoder, tokens):
         shown = "".join(map(stream.push, ids))
         assert tokenizer.decode(ids).startswith(shown)
         assert shown + stream.finish() == ours.decode(ids) == tokenizer.decode(ids)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"end_of_word_suffix": "</w>", "unk_token": "<unk>"},
+        {"continuing_subword_prefix": "##", "unk_token": "<unk>"},
+        {},
+    ],
+)
+def test_a_word_with_the_sign_of_a_space_in_it_is_one_word(options):
+    pieces = ["<unk>", "a", "▁", "##▁", "##a", "a</w>", "▁</w>", "▁▁", "▁▁</w>"]
+    words = {piece: i for i, piece in enumerate(pieces)}
+    merges = [] if "continuing_subword_prefix" in options else [("▁", "▁"), ("▁", "▁</w>")]
+    tokenizer = Tokenizer(models.BPE(words, merges, **options))
+    for text in ("a▁", "a▁a", "▁a▁▁", "▁o▁", "aoa▁▁"):
+        ours, reference = both(tokenizer, text)
+        assert ours == reference, text
+
+
+@pytest.mark.parametrize(
+    "behavior", ["removed", "isolated", "merged_with_previous", "merged_with_next", "contiguous"]
+)
+def test_an_empty_text_is_between_all_characters(behavior):
+    tokenizer = Tokenizer(parts_of("aé 中"))
+    for invert in (False, True):
+        tokenizer.pre_tokenizer = pre.Split("", behavior, invert)
+        ours, reference = both(tokenizer, "aé 中")
+        assert ours == reference
+    replace = Tokenizer(characters("@aé 中"))
+    replace.normalizer = norm.Replace("", "@")
+    ours, reference = both(replace, "aé 中")
+    assert ours == reference
+
+
+def test_pieces_of_one_length():
+    tokenizer = Tokenizer(parts_of("aé 中bc"))
+    for length in (1, 2, 4, 5, 6, 7):
+        tokenizer.pre_tokenizer = pre.FixedLength(length=length)
+        ours, reference = both(tokenizer, "aé 中bc")
+        assert ours == reference
+    tokenizer.pre_tokenizer = pre.FixedLength(length=5)
+    text = tokenizer.to_str()
+    for wrong in ("0", "-1", '"5"', "1.5"):
+        damaged = text.replace('"length":5', f'"length":{wrong}')
+        assert damaged != text
+        with pytest.raises(ValueError, match="FixedLength: the length"):
+            load_bytes(damaged.encode())
+
+
+def test_a_normalizer_spells_bytes():
+    pieces = [*pre.ByteLevel.alphabet(), "<x>", "aĠ", "aĠb"]
+    words = {piece: i for i, piece in enumerate(pieces)}
+    tokenizer = Tokenizer(models.BPE(words, [("a", "Ġ"), ("aĠ", "b")]))
+    tokenizer.normalizer = norm.Sequence([norm.NFC(), norm.ByteLevel()])
+    tokenizer.decoder = decoders.ByteLevel()
+    tokenizer.add_tokens([AddedToken("é x", normalized=True)])
+    for text in ("a b", "e\u0301 xa b", "é中\x00🙂\n"):
+        ours, reference = both(tokenizer, text)
+        assert ours == reference, text
+        assert load_bytes(tokenizer.to_str().encode()).decode(ours) == tokenizer.decode(reference)
+
+
+def test_the_first_token_loses_all_signs_of_spaces():
+    words = {piece: i for i, piece in enumerate(["▁▁a▁", "▁▁", "▁b"])}
+    tokenizer = Tokenizer(models.WordLevel(words, unk_token="▁▁"))
+    for scheme in ("always", "first", "never"):
+        tokenizer.decoder = decoders.Metaspace(prepend_scheme=scheme)
+        ours = load_bytes(tokenizer.to_str().encode())
+        for ids in ([0], [1, 2], [2, 1, 0], [0, 0]):
+            assert ours.decode(ids) == tokenizer.decode(ids)

@@ -63,6 +63,15 @@ O200K = (
     f"{_UPPER}*{_LOWER}+{_TAIL}|{_UPPER}+{_LOWER}*{_TAIL}"
     r"|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+"
 )
+# Words of Chinese characters, and of all others: intersections of classes.
+_NOT_HAN = r"&&[^\p{Han}]]"
+HAN = (
+    rf"[\p{{Han}}]+|[^\r\n\p{{L}}\p{{N}}]?[\p{{Lu}}\p{{Lt}}\p{{Lm}}\p{{Lo}}\p{{M}}{_NOT_HAN}*"
+    rf"[\p{{Ll}}\p{{Lm}}\p{{Lo}}\p{{M}}{_NOT_HAN}+{_TAIL}"
+    rf"|[^\r\n\p{{L}}\p{{N}}]?[\p{{Lu}}\p{{Lt}}\p{{Lm}}\p{{Lo}}\p{{M}}{_NOT_HAN}+"
+    rf"[\p{{Ll}}\p{{Lm}}\p{{Lo}}\p{{M}}{_NOT_HAN}*{_TAIL}"
+    r"|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+)
 # No scanner of its own: goes through the general engine.
 OTHER = r"\d{1,2}(?=\D)|[A-Z]+(?![a-z])|(?<=\s)\w+?[aeiou]|[^\W\d_]+|\s+?(?=\S)|(?i:don't)|."
 
@@ -112,6 +121,7 @@ def tiktoken_pairs(folder: Path) -> Iterator[Pair]:
         "llama3": LLAMA3,
         "qwen2": QWEN2,
         "o200k": O200K,
+        "han": HAN,
         "other": OTHER,
     }.items():
         special = {text: len(ranks) + i for i, text in enumerate(names)}

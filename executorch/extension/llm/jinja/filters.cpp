@@ -190,6 +190,8 @@ const std::vector<Function>& filters() {
       {"capitalize", {}, 0, capitalize},
       {"title", {}, 0, title},
       {"string", {}, 0, to_string},
+      // Nothing is escaped, so that nothing needs to be kept from it.
+      {"safe", {}, 0, to_string},
       {"replace", {"old", "new", "count"}, 2, replace},
       {"default", {"default_value", "boolean"}, 0, default_value},
       {"d", {"default_value", "boolean"}, 0, default_value},

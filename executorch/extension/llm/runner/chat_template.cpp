@@ -64,6 +64,10 @@ constexpr NamedTemplate kNamed[] = {
      "{%- endif %}{%- endfor %}{%- if add_generation_prompt %}{{ 'Assistant:' }}{%- endif %}"},
 };
 
+/// Put behind an answer that is to be continued, to tell where it ends: its own words may stand in
+/// what the template writes behind it. Templates that trim answers take away the space.
+constexpr std::string_view kAnswerEnd = "THE_ANSWER_ENDS_HERE ";
+
 /// The stop string in what follows an answer: a mark such as <|im_end|> or [INST], else all of it.
 std::string stop_string_in(const std::string& behind) {
   const std::string_view stripped = jinja::strip(behind);
@@ -163,26 +167,24 @@ std::optional<std::string> ChatTemplate::rendered(const std::vector<ChatMessage>
 std::optional<ChatPrompt> ChatTemplate::render(const std::vector<ChatMessage>& messages,
                                                std::string& cause) const {
   std::vector<ChatMessage> given = messages;
-  std::string answer;
-  if (!given.empty() && given.back().role == "assistant") {
-    answer = std::string(jinja::strip(given.back().content, jinja::Side::Left));
+  bool goes_on = !given.empty() && given.back().role == "assistant";
+  if (goes_on && jinja::is_all_space(given.back().content)) {
     // Nothing was said: as if the question came last.
-    if (answer.empty()) given.pop_back();
+    given.pop_back();
+    goes_on = false;
   }
-  auto text = rendered(given, answer.empty(), cause);
+  if (goes_on) given.back().content += kAnswerEnd;
+  auto text = rendered(given, !goes_on, cause);
   if (!text.has_value()) return std::nullopt;
-  if (!answer.empty()) {
-    size_t at = text->rfind(answer);
-    if (at == std::string::npos) {
-      // Templates may trim what is said.
-      answer = std::string(jinja::strip(answer));
-      at = text->rfind(answer);
-    }
+  if (goes_on) {
+    const size_t at = text->rfind(jinja::strip(kAnswerEnd));
     if (at == std::string::npos) {
       cause = "the template does not write the last answer, which is to be continued";
       return std::nullopt;
     }
-    text->resize(at + answer.size());
+    const bool is_trimmed = text->compare(at, kAnswerEnd.size(), kAnswerEnd) != 0;
+    text->resize(at);
+    if (is_trimmed) *text = std::string(jinja::strip(*text, jinja::Side::Right));
   }
   ChatPrompt prompt;
   const std::string& bos = special_tokens_.bos;

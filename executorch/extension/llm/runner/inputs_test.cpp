@@ -80,6 +80,20 @@ TEST(ChatTemplate, ContinuesTheLastAnswer) {
             "<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\nHel");
   EXPECT_EQ(chatml.render({{"user", "Hi"}, {"assistant", ""}}, cause)->text,
             "<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\n");
+  // Words that are also in what ends an answer.
+  const auto continued = [&](const char* text, const char* answer) {
+    return ChatTemplate::of(text, cause, {"<s>", "</s>"})
+        ->render({{"user", "Hi"}, {"assistant", answer}}, cause)
+        ->text;
+  };
+  EXPECT_EQ(continued("chatml", "end"),
+            "<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\nend");
+  EXPECT_EQ(continued("llama2", "s"), "[INST] Hi [/INST] s");
+  EXPECT_EQ(continued("chatml", " end \n"),
+            "<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\n end \n");
+  EXPECT_EQ(continued("{{ messages[1].content | trim }}</s>", " s \n"), "s");
+  EXPECT_EQ(chatml.render({{"user", "Hi"}, {"assistant", " \n"}}, cause)->text,
+            "<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\n");
   const auto silent = *ChatTemplate::of("{{ messages[0].content }}", cause);
   EXPECT_FALSE(silent.render({{"user", "Hi"}, {"assistant", "Hel"}}, cause).has_value());
 }

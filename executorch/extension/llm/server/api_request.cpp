@@ -114,7 +114,9 @@ std::vector<ChatMessage> parse_messages(const Json& messages) {
     if (role != "system" && role != "user" && role != "assistant") {
       refuse(place + ".role", "'system', 'developer', 'user' or 'assistant' is expected");
     }
-    if (!message.value("tool_calls", Json()).is_null()) {
+    // Clients that send an answer back add what it did not have.
+    const Json calls = message.value("tool_calls", Json());
+    if (!calls.is_null() && calls != Json::array()) {
       refuse(place + ".tool_calls", "tools are not supported", "unsupported_value");
     }
     result.push_back({role, text_of_content(message.value("content", Json()), place + ".content")});

@@ -61,6 +61,18 @@ TEST(ApiRequest, ReadsAllThatChatsMaySay) {
   EXPECT_EQ(request.format.text, R"({"type":"object","properties":{"z":{},"a":{}}})");
 }
 
+TEST(ApiRequest, TakesAnswersBackAsClientsKeepThem) {
+  const ApiRequest request = parse_request(
+      R"({"messages":[{"role":"user","content":"u"},{"role":"assistant","content":"a",
+          "refusal":null,"annotations":[],"audio":null,"function_call":null,"tool_calls":[]},
+          {"role":"user","content":"v"}]})",
+      true, "m", 9);
+  ASSERT_EQ(request.messages.size(), 3u);
+  EXPECT_EQ(request.messages[1].content, "a");
+  EXPECT_EQ(refused(R"({"messages":[{"role":"assistant","content":"a","tool_calls":[{}]}]})").param,
+            "messages[0].tool_calls");
+}
+
 TEST(ApiRequest, ReadsPromptsOfEachKind) {
   EXPECT_EQ(parse_request(R"({"prompt":"p"})", false, "m", 9).prompt, "p");
   EXPECT_EQ(parse_request(R"({"prompt":["p"]})", false, "m", 9).prompt, "p");

@@ -27,7 +27,7 @@ struct ChatServer::Generation {
     gone = gone || connection.is_gone();
     return gone;
   }
-  std::vector<TokenLogprob> take_logprobs(size_t n_tokens = SIZE_MAX) {
+  std::vector<TokenLogprob> take_logprobs() {
     return recorder == nullptr ? std::vector<TokenLogprob>() : recorder->take(n_tokens);
   }
 
@@ -41,6 +41,9 @@ struct ChatServer::Generation {
   std::string echo;
   GenerationOptions options;
   std::shared_ptr<LogprobRecorder> recorder;
+  /// Tokens of the answer so far. The recorder knows of one more, which is not part of the answer,
+  /// where that one ends it.
+  size_t n_tokens = 0;
   /// Whether the client closed the connection or no longer reads.
   bool gone = false;
 };
@@ -202,7 +205,10 @@ runtime::Result<GenerationResult> ChatServer::run_generation(Generation& generat
   const auto check = [&generation, &text] {
     if (generation.is_gone() || generation.is_late()) text.stop();
   };
-  generation.options.on_token = [check](uint64_t) { check(); };
+  generation.options.on_token = [check, &generation](uint64_t) {
+    ++generation.n_tokens;
+    check();
+  };
   generation.options.on_prefill = [check](int64_t, int64_t) { check(); };
   auto result = text.generate(generation.prompt, generation.options);
   if (generation.gone) ++metrics_.n_cancelled;
@@ -225,8 +231,8 @@ std::string ChatServer::whole_answer(Generation& generation, ServedText& text) {
   if (!result.ok()) throw error_of(result.error());
   const Usage usage = count(generation, *result);
   return generation.answer.whole(generation.echo + result->text,
-                                 finish_reason(result->finish_reason),
-                                 generation.take_logprobs(result->tokens.size()), usage);
+                                 finish_reason(result->finish_reason), generation.take_logprobs(),
+                                 usage);
 }
 
 bool ChatServer::answer_in_parts(Generation& generation, ServedText& text) {
@@ -250,7 +256,7 @@ bool ChatServer::answer_in_parts(Generation& generation, ServedText& text) {
     send(error_body(error_of(result.error())));
   } else {
     const Usage usage = count(generation, *result);
-    const auto rest = generation.take_logprobs(result->tokens.size());
+    const auto rest = generation.take_logprobs();
     if (!rest.empty()) send(answer.part("", rest));
     send(answer.last(finish_reason(result->finish_reason)));
     if (generation.request.include_usage) send(answer.usage_part(usage));

@@ -72,8 +72,12 @@ inline TextPattern pattern_at(const Json& object, const char* key) {
     return {pattern.get<std::string>(), false};
   }
   const std::string regex = string_at(pattern, "Regex");
-  return regex.empty() ? TextPattern{string_at(pattern, "String"), false}
-                       : TextPattern{regex, true};
+  if (!regex.empty()) {
+    return {regex, true};
+  }
+  // An empty text stands between all characters, as an expression that matches nothing does.
+  const Json& text = at(pattern, "String");
+  return text == "" ? TextPattern{"(?:)", true} : TextPattern{string_at(pattern, "String"), false};
 }
 
 }  // namespace tokenizers

@@ -1,6 +1,7 @@
 #include <executorch/extension/llm/tokenizers/normalizer.h>
 
 #include <executorch/extension/llm/tokenizers/base64.h>
+#include <executorch/extension/llm/tokenizers/byte_level_bpe.h>
 #include <executorch/extension/llm/tokenizers/charsmap.h>
 #include <executorch/extension/llm/tokenizers/unicode.h>
 #include <executorch/extension/llm/tokenizers/unicode_regex.h>
@@ -309,9 +310,7 @@ Function make_function(const Json& config, std::string& message) {
   } else if (type == "BertNormalizer") {
     return bert(config);
   } else if (type == "ByteLevel") {
-    // The same alphabet as the pre-tokenizer's; hf_tokenizer.cpp sees to it.
-    message = "the ByteLevel normalizer is not supported";
-    return nullptr;
+    return [](const std::string& text) { return byte_alphabet::encode(text); };
   } else if (type == "Precompiled") {
     const std::string encoded = string_at(config, "precompiled_charsmap");
     const auto charsmap = std::make_shared<Charsmap>();

@@ -365,6 +365,25 @@ Function bert() {
   };
 }
 
+/// Pieces of `length` characters; the last one may have fewer.
+Function by_length(uint64_t length) {
+  return [=](const std::string& text, size_t&, Pieces& out) {
+    const char* const begin = text.data();
+    const char* const end = begin + text.size();
+    size_t start = 0;
+    uint64_t n_characters = 0;
+    for (const char* at = begin; at < end;) {
+      at += utf8::decode(at, end).length;
+      if (++n_characters % length == 0) {
+        add(text, start, static_cast<size_t>(at - begin), out);
+        start = static_cast<size_t>(at - begin);
+      }
+    }
+    add(text, start, text.size(), out);
+    return true;
+  };
+}
+
 Function make_function(const Json& config, std::string& message) {
   const std::string type = string_at(config, "type");
   if (type == "ByteLevel") {
@@ -401,6 +420,13 @@ Function make_function(const Json& config, std::string& message) {
       return nullptr;
     }
     return by_text(delimiter, Behavior::kRemoved, false);
+  } else if (type == "FixedLength") {
+    const Json& length = at(config, "length");
+    if (!length.is_null() && (!is_count(length) || length == 0)) {
+      message = "FixedLength: the length is not a positive number";
+      return nullptr;
+    }
+    return by_length(length.is_null() ? 5 : length.get<uint64_t>());
   }
   message = "unknown pre-tokenizer " + type;
   return nullptr;

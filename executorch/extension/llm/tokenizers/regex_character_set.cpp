@@ -78,6 +78,14 @@ void CharacterSet::finish() {
 }
 
 bool CharacterSet::compute(uint32_t c) const {
+  if (operation != Operation::kUnion) {
+    const bool left = nested[0].has(c);
+    const bool right = nested[1].has(c);
+    const bool found = operation == Operation::kIntersection ? left && right
+                       : operation == Operation::kDifference ? left && !right
+                                                             : left != right;
+    return found != negated;
+  }
   const uint32_t properties = unicode::properties(c);
   bool found = (categories >> (properties & 31) & 1) != 0 || (flags & properties & ~31u) != 0 ||
                (spaces && unicode::is_space(c));
@@ -141,6 +149,32 @@ bool add_posix_class(std::string_view name, CharacterSet& set, bool any_case) {
     return false;
   }
   return true;
+}
+
+bool add_ascii_class(std::string_view name, CharacterSet& set) {
+  using Ranges = std::vector<std::pair<uint32_t, uint32_t>>;
+  static const std::pair<const char*, Ranges> kClasses[] = {
+      {"alnum", {{'0', '9'}, {'A', 'Z'}, {'a', 'z'}}},
+      {"alpha", {{'A', 'Z'}, {'a', 'z'}}},
+      {"ascii", {{0, 127}}},
+      {"blank", {{'\t', '\t'}, {' ', ' '}}},
+      {"cntrl", {{0, 31}, {127, 127}}},
+      {"digit", {{'0', '9'}}},
+      {"graph", {{'!', '~'}}},
+      {"lower", {{'a', 'z'}}},
+      {"print", {{' ', '~'}}},
+      {"punct", {{'!', '/'}, {':', '@'}, {'[', '`'}, {'{', '~'}}},
+      {"space", {{'\t', '\r'}, {' ', ' '}}},
+      {"upper", {{'A', 'Z'}}},
+      {"word", {{'0', '9'}, {'A', 'Z'}, {'_', '_'}, {'a', 'z'}}},
+      {"xdigit", {{'0', '9'}, {'A', 'F'}, {'a', 'f'}}}};
+  for (const auto& [known, ranges] : kClasses) {
+    if (name == known) {
+      set.ranges = ranges;
+      return true;
+    }
+  }
+  return false;
 }
 
 bool add_property(std::string_view name, CharacterSet& set, Dialect dialect, bool in_class,

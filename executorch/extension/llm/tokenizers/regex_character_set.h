@@ -11,9 +11,10 @@ namespace tokenizers::regex {
 /// What a pattern means where engines differ. Vocabularies of tiktoken come with patterns for
 /// Rust's engine, a tokenizer.json with patterns for Oniguruma, which reads Ruby's syntax.
 enum class Dialect {
-  /// `^` and `$` are the ends of the text, `{n,m}+` gives nothing back.
+  /// `^` and `$` are the ends of the text, `{n,m}+` gives nothing back, `[[:alpha:]]` is of ASCII,
+  /// `--` and `~~` in classes are operators, as `&&` is.
   kRust,
-  /// `^` and `$` are the ends of lines, `{n,m}+` repeats the interval, `[[:alpha:]]` is a class.
+  /// `^` and `$` are the ends of lines, `{n,m}+` repeats the interval, `[[:alpha:]]` is of Unicode.
   kOniguruma,
 };
 
@@ -24,7 +25,10 @@ struct CharacterSet {
   bool spaces = false;
   bool negated = false;
   std::vector<std::pair<uint32_t, uint32_t>> ranges;
-  /// Sets inside this one.
+  /// What `nested` adds: all of its sets; or, to a set that has nothing else, what both of two sets
+  /// have, what only the first has, or what one of them has and the other has not.
+  enum class Operation : uint8_t { kUnion, kIntersection, kDifference, kSymmetricDifference };
+  Operation operation = Operation::kUnion;
   std::vector<CharacterSet> nested;
   bool ascii[128] = {};
 
@@ -41,6 +45,10 @@ void add_words(CharacterSet& set, Dialect dialect, bool in_class);
 
 /// The characters of a POSIX class, as Oniguruma understands it. False for an unknown name.
 bool add_posix_class(std::string_view name, CharacterSet& set, bool any_case);
+
+/// The characters of a POSIX class, as Rust's engine understands it: of ASCII. False for an unknown
+/// name.
+bool add_ascii_class(std::string_view name, CharacterSet& set);
 
 /// The characters of `\p{name}`: a category, a script or, for Oniguruma, a POSIX class. False for
 /// an unknown name.

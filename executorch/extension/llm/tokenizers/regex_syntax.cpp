@@ -253,26 +253,64 @@ class Parser {
     if (depth > kMaxDepth) {
       return fail("classes are nested too deeply");
     }
-    set.negated = take("^");
+    const bool negated = take("^");
+    using Operation = CharacterSet::Operation;
+    Operation operation = Operation::kUnion;
+    CharacterSet left;
+    int n_operators = 0;
+    const auto join = [&] {
+      if (operation != Operation::kUnion) {
+        CharacterSet joined;
+        joined.operation = operation;
+        joined.nested = {std::move(left), std::move(set)};
+        set = std::move(joined);
+      }
+    };
     bool first = true;
-    while (more() && (text_[at_] != ']' || first)) {
+    // Hyphens with which a class begins are no operators.
+    while (!ruby_ && take("-")) {
+      set.ranges.emplace_back('-', '-');
       first = false;
-      if (!class_item(set, depth)) {
+    }
+    while (more() && (text_[at_] != ']' || first)) {
+      const Operation next_operation = class_operator();
+      first = false;
+      if (next_operation != Operation::kUnion) {
+        join();
+        left = std::move(set);
+        set = {};
+        operation = next_operation;
+        if (++n_operators > kMaxDepth) {
+          return fail("too many operators in a class");
+        }
+      } else if (!class_item(set, depth)) {
         return false;
       }
     }
+    join();
+    set.negated = negated;
     return take("]") || fail("a [ without ]");
+  }
+
+  /// Reads an operator between the parts of a class; kUnion where there is none.
+  CharacterSet::Operation class_operator() {
+    using Operation = CharacterSet::Operation;
+    if (take("&&")) {
+      return Operation::kIntersection;
+    }
+    if (!ruby_ && take("--")) {
+      return Operation::kDifference;
+    }
+    return !ruby_ && take("~~") ? Operation::kSymmetricDifference : Operation::kUnion;
   }
 
   /// One part of a class: a class inside of it, an escape, a character or a range of characters.
   bool class_item(CharacterSet& set, int depth) {
-    if (take("&&")) {
-      return fail("an intersection of classes, which is not supported,");
-    }
     CharacterSet item;
     uint32_t low = 0;
-    if (ruby_ && take("[:")) {
-      return posix_class(set);
+    bool is_posix = false;
+    if (!posix_class(set, is_posix) || is_posix) {
+      return is_posix;
     }
     if (take("[")) {
       if (!character_class(item, depth + 1)) {
@@ -297,24 +335,30 @@ class Parser {
     return range(set, low);
   }
 
-  /// The name of a POSIX class and its `:]`.
-  bool posix_class(CharacterSet& set) {
-    const size_t end = text_.find(":]", at_);
+  /// Reads `[:name:]` if it is here. An unknown name is an error for Oniguruma; for Rust's engine
+  /// that is a class like any other.
+  bool posix_class(CharacterSet& set, bool& found) {
+    const size_t start = at_;
+    if (!take("[:")) {
+      return true;
+    }
     CharacterSet item;
     item.negated = take("^");
-    if (end == std::string_view::npos ||
-        !add_posix_class(text_.substr(at_, end - at_), item, any_case_)) {
-      return fail("an unknown POSIX class");
+    const size_t end = text_.find(":]", at_);
+    const std::string_view name = end == std::string_view::npos ? "" : text_.substr(at_, end - at_);
+    found = ruby_ ? add_posix_class(name, item, any_case_) : add_ascii_class(name, item);
+    at_ = found ? end + 2 : start;
+    if (found) {
+      set.nested.push_back(std::move(item));
     }
-    at_ = end + 2;
-    set.nested.push_back(std::move(item));
-    return true;
+    return found || !ruby_ || fail("an unknown POSIX class");
   }
 
   /// The rest of a range that begins at `low`, or nothing where `low` stands alone.
   bool range(CharacterSet& set, uint32_t low) {
     uint32_t high = low;
-    if (at_ + 1 < text_.size() && text_[at_] == '-' && text_[at_ + 1] != ']') {
+    if (at_ + 1 < text_.size() && text_[at_] == '-' && text_[at_ + 1] != ']' &&
+        (ruby_ || text_[at_ + 1] != '-')) {
       ++at_;
       CharacterSet end;
       if (take("\\")) {

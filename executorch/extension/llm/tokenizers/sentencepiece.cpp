@@ -249,6 +249,35 @@ std::vector<uint64_t> SPTokenizer::end_tokens() const {
   return has_eos_ ? std::vector<uint64_t>{eos_tok_} : std::vector<uint64_t>();
 }
 
+/// Appends what a piece spells. `at_start`: nothing stands in front of it, and it loses a space.
+void SPTokenizer::append_text(const Piece& piece, bool skip_special_tokens, bool& at_start,
+                              std::string& text) const {
+  if (piece.type == Type::kControl) {
+    return;
+  }
+  if (piece.type == Type::kUnknown) {
+    text += skip_special_tokens ? "" : unknown_text_;
+  } else if (piece.type == Type::kByte) {
+    unsigned value = 0;
+    std::sscanf(piece.text.c_str(), "<0x%2X>", &value);
+    text += static_cast<char>(value);
+  } else {
+    std::string_view rest = piece.text;
+    bool has_space = false;
+    if (at_start && (dummy_prefix_ || remove_spaces_) && rest.substr(0, 3) == kSpace) {
+      rest.remove_prefix(3);
+      has_space = !remove_spaces_;
+    }
+    at_start &= !has_space;
+    for (size_t i = 0; i < rest.size();) {
+      const bool space = rest.substr(i, 3) == kSpace;
+      text += space ? ' ' : rest[i];
+      i += space ? 3 : 1;
+    }
+  }
+  at_start &= text.empty();
+}
+
 Result<std::string> SPTokenizer::decode_bytes(const std::vector<uint64_t>& tokens,
                                               bool skip_special_tokens) const {
   if (!initialized_) {
@@ -260,31 +289,7 @@ Result<std::string> SPTokenizer::decode_bytes(const std::vector<uint64_t>& token
     if (token >= pieces_.size()) {
       return Error::OutOfRange;
     }
-    const Piece& piece = pieces_[token];
-    if (piece.type == Type::kControl) {
-      continue;
-    }
-    if (piece.type == Type::kUnknown) {
-      text += skip_special_tokens ? "" : unknown_text_;
-    } else if (piece.type == Type::kByte) {
-      unsigned value = 0;
-      std::sscanf(piece.text.c_str(), "<0x%2X>", &value);
-      text += static_cast<char>(value);
-    } else {
-      std::string_view rest = piece.text;
-      bool has_space = false;
-      if (at_start && (dummy_prefix_ || remove_spaces_) && rest.substr(0, 3) == kSpace) {
-        rest.remove_prefix(3);
-        has_space = !remove_spaces_;
-      }
-      at_start &= !has_space;
-      for (size_t i = 0; i < rest.size();) {
-        const bool space = rest.substr(i, 3) == kSpace;
-        text += space ? ' ' : rest[i];
-        i += space ? 3 : 1;
-      }
-    }
-    at_start &= text.empty();
+    append_text(pieces_[token], skip_special_tokens, at_start, text);
   }
   return text;
 }
@@ -306,7 +311,16 @@ Result<std::string> SPTokenizer::token_bytes(uint64_t token) const {
   if (is_special(token)) {
     return id_to_piece(token);
   }
-  return decode(token, token);
+  if (!initialized_) {
+    return Error::Uninitialized;
+  }
+  if (token >= pieces_.size()) {
+    return Error::OutOfRange;
+  }
+  std::string text;
+  bool at_start = false;
+  append_text(pieces_[token], false, at_start, text);
+  return text;
 }
 
 }  // namespace tokenizers

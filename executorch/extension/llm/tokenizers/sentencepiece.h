@@ -60,6 +60,8 @@ class SPTokenizer : public Tokenizer {
   void add_unused(std::string_view text, uint32_t token, std::vector<uint64_t>& tokens,
                   int depth) const;
   void encode_units(std::string_view text, std::vector<uint64_t>& tokens) const;
+  void append_text(const Piece& piece, bool skip_special_tokens, bool& at_start,
+                   std::string& text) const;
   /// A piece's token, or where it has none its bytes, or the unknown token.
   void add(std::string_view piece, uint32_t token, std::vector<uint64_t>& tokens) const;
 

@@ -251,9 +251,8 @@ void SPTokenizer::encode_units(std::string_view text, std::vector<uint64_t>& tok
   while (!text.empty()) {
     size_t length = 0;
     if (model_ == Model::kWord) {
-      length = suffix_space_ ? std::min(text.find(kSpace), text.size() - 3) + 3
-                             : text.find(kSpace, text.substr(0, 3) == kSpace ? 3 : 1);
-      length = std::min(length, text.size());
+      // Also in models whose spaces stand behind words, a word begins at a space.
+      length = std::min(text.find(kSpace, text.substr(0, 3) == kSpace ? 3 : 1), text.size());
     } else if (user_defined_.longest(text, length) == kNoToken) {
       length = std::min<size_t>(utf8::length_of(text[0]), text.size());
     }

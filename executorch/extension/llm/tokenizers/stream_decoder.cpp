@@ -11,7 +11,10 @@ void StreamDecoder::follow(const std::vector<uint64_t>& text) {
   constexpr size_t kMostBytes = 4;
   const auto goes_on = [&](uint64_t token) {
     const Result<std::string> bytes = tokenizer_->decode_bytes({token}, skip_special_tokens_);
-    return bytes.ok() && !bytes->empty() && (static_cast<uint8_t>((*bytes)[0]) & 0xc0) == 0x80;
+    if (!bytes.ok() || bytes->empty()) {
+      return bytes.ok() && !tokenizer_->is_special(token);
+    }
+    return (static_cast<uint8_t>((*bytes)[0]) & 0xc0) == 0x80;
   };
   size_t count = std::min<size_t>(text.size(), 1);
   while (count < std::min(text.size(), kMostBytes) && goes_on(text[text.size() - count])) {
@@ -27,30 +30,36 @@ Result<std::string> StreamDecoder::push(uint64_t token) {
     return std::string();
   }
   waiting_ +=
-      TK_UNWRAP(tokenizer_->decodes_by_pairs() ? added_to_pair(token) : added_to_all(token));
+      TK_UNWRAP(tokenizer_->decodes_by_pairs() ? added_to_previous(token) : added_to_all(token));
   const size_t complete = waiting_.size() - utf8::incomplete_tail(waiting_);
   std::string text = utf8::valid(std::string_view(waiting_).substr(0, complete));
   waiting_.erase(0, complete);
   return text;
 }
 
-/// What the token adds to the text of the token before it.
-Result<std::string> StreamDecoder::added_to_pair(uint64_t token) {
-  std::string added;
-  if (!has_previous_) {
-    added = TK_UNWRAP(tokenizer_->decode_bytes({token}, skip_special_tokens_));
-  } else {
-    const std::string before =
-        TK_UNWRAP(tokenizer_->decode_bytes({previous_}, skip_special_tokens_));
-    added = TK_UNWRAP(tokenizer_->decode_bytes({previous_, token}, skip_special_tokens_));
+/// What the token adds to the text of the token before it. Where that one alone spells nothing, as
+/// a space at the beginning of a text, it does not tell what is in front of this one.
+Result<std::string> StreamDecoder::added_to_previous(uint64_t token) {
+  constexpr size_t kMost = 16;
+  const std::string alone = TK_UNWRAP(tokenizer_->decode_bytes({token}, skip_special_tokens_));
+  std::string added = alone;
+  std::vector<uint64_t> tokens = previous_;
+  tokens.push_back(token);
+  if (!previous_.empty()) {
+    const std::string before = TK_UNWRAP(tokenizer_->decode_bytes(previous_, skip_special_tokens_));
+    added = TK_UNWRAP(tokenizer_->decode_bytes(tokens, skip_special_tokens_));
     if (added.compare(0, before.size(), before) == 0) {
       added.erase(0, before.size());
     } else {
-      added = TK_UNWRAP(tokenizer_->decode_bytes({token}, skip_special_tokens_));
+      added = alone;
     }
   }
-  has_previous_ = true;
-  previous_ = token;
+  if (!alone.empty()) {
+    tokens = {token};
+  } else if (tokens.size() > kMost) {
+    tokens.erase(tokens.begin() + 1);
+  }
+  previous_ = std::move(tokens);
   return added;
 }
 
@@ -89,7 +98,7 @@ std::string StreamDecoder::finish() {
   }
   std::string text = utf8::valid(waiting_);
   waiting_.clear();
-  has_previous_ = false;
+  previous_.clear();
   return text;
 }
 

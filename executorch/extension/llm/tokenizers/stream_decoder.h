@@ -27,13 +27,13 @@ class StreamDecoder {
   std::string finish();
 
  private:
-  Result<std::string> added_to_pair(uint64_t token);
+  Result<std::string> added_to_previous(uint64_t token);
   Result<std::string> added_to_all(uint64_t token);
 
   const Tokenizer* tokenizer_;
   bool skip_special_tokens_;
-  bool has_previous_ = false;
-  uint64_t previous_ = 0;
+  /// The last token that spells something by itself, and those behind it, which do not.
+  std::vector<uint64_t> previous_;
   /// Where tokens do not depend on the previous one alone: the last tokens, and how much of what
   /// they spell together has been given.
   std::vector<uint64_t> last_;

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 namespace tokenizers {
 namespace {
 
@@ -67,6 +69,23 @@ TEST(StreamDecoder, GoesOnInsideACharacterOfTheTextInFront) {
   StreamDecoder decoder(tokenizer, false);
   decoder.follow({0x80, 0x80, 0x80, 0x80, 0x80});
   EXPECT_EQ(*decoder.push('a'), "a");
+}
+
+/// Every byte is a token, and spaces at the beginning of a text are not shown.
+class Trimmed : public Bytes {
+ public:
+  Result<std::string> decode_bytes(const std::vector<uint64_t>& tokens, bool) const override {
+    const std::string text(tokens.begin(), tokens.end());
+    return text.substr(std::min(text.find_first_not_of(' '), text.size()));
+  }
+};
+
+TEST(StreamDecoder, KeepsSpacesBehindSpacesOfTheTextInFront) {
+  const Trimmed tokenizer;
+  StreamDecoder decoder(tokenizer, false);
+  decoder.follow({'a', ' '});
+  EXPECT_EQ(*decoder.push(' '), " ");
+  EXPECT_EQ(*decoder.push('b'), "b");
 }
 
 TEST(StreamDecoder, ReplacesWhatCanNeverBecomeACharacter) {

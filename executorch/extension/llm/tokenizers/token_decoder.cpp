@@ -91,10 +91,8 @@ Function metaspace(const Json& config) {
   return [=](const Pieces& tokens) {
     Pieces result = tokens;
     for (size_t i = 0; i < result.size(); ++i) {
-      if (i == 0 && strips && result[i].compare(0, space.size(), space) == 0) {
-        result[i].erase(0, space.size());
-      }
-      replace_all(result[i], space, " ");
+      // The first token loses all of them, also those behind other characters.
+      replace_all(result[i], space, i == 0 && strips ? "" : " ");
     }
     return result;
   };

@@ -11,9 +11,10 @@ namespace tokenizers {
 
 /// Regular expressions over characters, as tokenizers use them: alternatives, groups `(?:)` `(?i:)`
 /// `(?>)`, look-around `(?=)` `(?!)` `(?<=)` `(?<!)` (behind: of one width), classes with ranges,
-/// nested and negated, `\p{..}` of general categories and Han, `\s \d \w` and their opposites,
-/// anchors, greedy, lazy and possessive quantifiers. No backreferences. Where engines differ, the
-/// dialect says what is meant; Oniguruma's has `[[:alpha:]]`, `\p{Alpha}` and their like, and `\h`.
+/// nested, negated and intersected by `&&`, `[[:alpha:]]` and its like, `\p{..}` of general
+/// categories and Han, `\s \d \w` and their opposites, anchors, greedy, lazy and possessive
+/// quantifiers. No backreferences. Where engines differ, the dialect says what is meant;
+/// Oniguruma's has `\p{Alpha}` and its like, and `\h`.
 /// Matching goes back where it must, with a bound on its steps: at most kStepsPerByte for each byte
 /// of the text, so a hostile pattern fails instead of taking for ever.
 class UnicodeRegex : public IRegex {

@@ -43,7 +43,10 @@ TEST(UnicodeRegex, ReadsTheSyntaxOfItsDialect) {
     Texts rust;
     Texts oniguruma;
   };
-  const Case cases[] = {{"[[:alpha:]]+", "ab: c", {"a", ":"}, {"ab", "c"}},
+  const Case cases[] = {{"[[:alpha:]]+", "abé: c", {"ab", "c"}, {"abé", "c"}},
+                        {"[a-z&&[^b-d]x]+", "abxz", {"a", "xz"}, {"a", "xz"}},
+                        {"[^\\w&&[^\\d]]+", "a1 _.", {"1 ", "."}, {"1 ", "."}},
+                        {"[a-f--b-c]+", "abdc-", {"a", "d"}, {"abdc-"}},
                         {"^.", "a\nb", {"a"}, {"a", "b"}},
                         {".$", "a\nb", {"b"}, {"a", "b"}},
                         {".\\Z", "a\n", {}, {"a"}},

@@ -30,7 +30,12 @@ class CharacterBpe : public WordModel {
       bytes_ = byte_tokens(vocabulary);
     }
     uint32_t rank = 0;
-    cuts_before_space_ = !whole_words_ && vocabulary.find(kSpace) != kNoToken;
+    // Words are spelled differently where they begin and end, and what is dropped leaves
+    // neighbours behind that may merge.
+    const bool drops = unknown_ == kNoToken &&
+                       (bytes_.empty() || std::count(bytes_.begin(), bytes_.end(), kNoToken) != 0);
+    cuts_before_space_ = !whole_words_ && !drops && prefix_.empty() && suffix_.empty() &&
+                         vocabulary.find(kSpace) != kNoToken;
     for (const Json& merge : at(model, "merges")) {
       if (merge.is_string() && merge.get_ref<const std::string&>().rfind("#version", 0) == 0) {
         continue;  // the first line of a file of merges, taken over as it was

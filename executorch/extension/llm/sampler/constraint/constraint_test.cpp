@@ -218,6 +218,13 @@ TEST_F(ConstraintTest, ReadsSchemas) {
       {R"({"allOf":[{"type":["integer","string"]},{"type":["number","null"],"minimum":3}],"maximum":5})",
        {"3", "5"},
        {"2", "6", "null", "\"\"", "3.5"}},
+      // As generators of schemas write unions that a property tells apart.
+      {R"({"discriminator":{"propertyName":"k"},"x-order":1,"oneOf":[)"
+       R"({"type":"object","properties":{"k":{"const":"a"}},"required":["k"],"$anchor":"a"},)"
+       R"({"type":"object","properties":{"k":{"const":"b"},"v":{"type":"string",)"
+       R"("contentEncoding":"base64","contentMediaType":"image/png"}},"required":["k"]}]})",
+       {"{\"k\":\"a\"}", "{\"k\":\"b\",\"v\":\"aa\"}"},
+       {"{\"k\":\"c\"}", "{\"k\":\"b\",\"v\":1}"}},
       {R"({"type":"object","properties":{"k":{"const":"x"}},"required":["k"],"anyOf":[)"
        R"({"properties":{"n":{"type":"integer"}},"required":["n"]},{"maxItems":3}],"additionalProperties":true})",
        {"{\"k\":\"x\",\"n\":1}", "{\"k\":\"x\"}"},

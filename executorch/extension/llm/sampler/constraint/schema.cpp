@@ -13,8 +13,9 @@ constexpr size_t kMaxText = 1 << 20;
 constexpr size_t kMaxMerged = 4096;
 
 const std::set<std::string> kAnnotations = {
-    "$comment",    "$defs",   "$id",      "$schema",  "default", "definitions", "deprecated",
-    "description", "example", "examples", "readOnly", "title",   "writeOnly"};
+    "$anchor",          "$comment",      "$defs",    "$id",         "$schema",    "contentEncoding",
+    "contentMediaType", "contentSchema", "default",  "definitions", "deprecated", "description",
+    "discriminator",    "example",       "examples", "readOnly",    "title",      "writeOnly"};
 const std::set<std::string> kKeywords = {"$ref",
                                          "additionalProperties",
                                          "allOf",
@@ -103,7 +104,7 @@ std::string child(const std::string& pointer, size_t index) {
 }
 
 bool is_annotation(const std::string& keyword) {
-  return kAnnotations.count(keyword) != 0;
+  return kAnnotations.count(keyword) != 0 || keyword.starts_with("x-");
 }
 
 void check_keywords(const Json& schema, const std::string& pointer) {
