@@ -97,6 +97,23 @@ def test_selecting_nothing_is_an_error(tmp_path: Path) -> None:
         gen_oplist.main([f"--output_path={tmp_path / 'x.yaml'}"])
 
 
+@pytest.mark.parametrize(
+    ("option", "message"),
+    [
+        ("--ops_dict=[1]", "gen_oplist: --ops_dict: expected .*found \\[1\\]"),
+        ("--ops_dict={1", "gen_oplist: --ops_dict is no JSON"),
+        ("--ops_schema_yaml_path={bytes}", "gen_oplist: .*model.pte: no text in UTF-8"),
+        ("--output_path={bytes}/x.yaml", "gen_oplist: .*model.pte"),
+    ],
+)
+def test_what_is_wrong_is_said_in_one_line(tmp_path: Path, option: str, message: str) -> None:
+    (tmp_path / "model.pte").write_bytes(b"\xff")
+    option = option.replace("{bytes}", str(tmp_path / "model.pte"))
+    arguments = ["--root_ops=aten::add.out", f"--output_path={tmp_path / 'x.yaml'}", option]
+    with pytest.raises(SystemExit, match=message):
+        gen_oplist.main(arguments)
+
+
 def test_selections_merge_unless_they_may_not_overlap(tmp_path: Path) -> None:
     paths = [tmp_path / "a.yaml", tmp_path / "b.yaml"]
     selection("aten::add.out", "aten::mul.out").save(paths[0])

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from executorch.codegen.builtin import KERNELS, builtin_operators
 from executorch.codegen.selected_types import mask_of, names_of, with_computed
-from executorch.codegen.selection import CodegenError, Selection
+from executorch.codegen.selection import Selection, exit_on_error
 
 _ROW = re.compile(r'\bET_OP\(\s*"([^"]+)"')
 _DEPENDS_ON_TYPE = re.compile(r"\bwith_(dtype|compute|float_compute)\(")
@@ -60,15 +60,13 @@ def main(argv: list[str]) -> None:
     parser.add_argument("-d", "--install-dir", type=Path, required=True)
     parser.add_argument("sources", type=Path, nargs="+")
     args = parser.parse_args(argv)
-    try:
+    with exit_on_error("selected_kernels"):
         selection = Selection.load(args.op_selection_yaml_path)
         for source in args.sources:
             source = source.resolve()
             written = args.install_dir / source.relative_to(KERNELS)
             written.parent.mkdir(parents=True, exist_ok=True)
             written.write_text(text_of(source, selection))
-    except (CodegenError, OSError) as e:
-        sys.exit(f"selected_kernels: {e}")
 
 
 if __name__ == "__main__":

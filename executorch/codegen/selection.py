@@ -6,8 +6,10 @@ import json
 import re
 import shutil
 import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -25,6 +27,15 @@ SCHEMA = Path(__file__).resolve().parents[1] / "schema" / "program.fbs"
 
 class CodegenError(RuntimeError):
     """The message is for the user: what was found, what was expected."""
+
+
+@contextmanager
+def exit_on_error(program: str) -> Iterator[None]:
+    """End a command-line tool with its name and the message of what it cannot do."""
+    try:
+        yield
+    except (CodegenError, OSError) as error:
+        sys.exit(f"{program}: {error}")
 
 
 @dataclass
@@ -127,6 +138,8 @@ def load_yaml(path: Path) -> Any:
         return yaml.safe_load(path.read_text(encoding="utf-8"))
     except OSError as e:
         raise CodegenError(f"{path}: {e.strerror}") from e
+    except UnicodeDecodeError as e:
+        raise CodegenError(f"{path}: no text in UTF-8, as a yaml is") from e
     except yaml.YAMLError as e:
         raise CodegenError(f"{path}: {e}") from e
 

@@ -29,6 +29,11 @@ class InternalError(Exception):
         self.message = message
 
 
+def first_line(error: BaseException) -> str:
+    """The first line of an error's message; its type's name if it has none."""
+    return str(error).strip().partition("\n")[0] or type(error).__name__
+
+
 def internal_assert(pred: bool, assert_msg: str) -> None:
     if not pred:
         raise InternalError(assert_msg)

@@ -204,6 +204,28 @@ def test_inputs_and_outputs_are_left_to_the_caller_on_request():
         assert plan.values[index].val.data_buffer_idx == 0
 
 
+@pytest.mark.parametrize("alloc_graph_output", [True, False])
+@pytest.mark.parametrize("remove_view_copy", [True, False])
+def test_a_result_whose_last_copies_were_dropped_is_planned_as_asked(
+    alloc_graph_output, remove_view_copy
+):
+    class TwiceTransposed(nn.Module):
+        def forward(self, x):
+            return torch.sin(x).permute(1, 0).permute(1, 0)
+
+    shapes = ({0: torch.export.Dim("n", max=16)},)
+    program = torch.export.export(TwiceTransposed(), (torch.ones(3, 4),), dynamic_shapes=shapes)
+    planning = MemoryPlanningPass(alloc_graph_output=alloc_graph_output)
+    config = ExecutorchBackendConfig(
+        memory_planning_pass=planning, remove_view_copy=remove_view_copy
+    )
+    plan = _plan_of(to_edge(program).to_executorch(config))
+    (result,) = (plan.values[i].val for i in plan.outputs)
+    assert (result.allocation_info is not None) is alloc_graph_output
+    n_planned = 2 if alloc_graph_output else 1  # float32 [16, 4]: the input, and the result
+    assert plan.non_const_buffer_sizes == [0, n_planned * 256]
+
+
 class _Counter(nn.Module):
     def __init__(self):
         super().__init__()

@@ -45,14 +45,11 @@ from executorch.exir.program._program import (
     _transform,
     lift_constant_tensor_pass,
 )
+from executorch.exir.testing import edge
 from executorch.exir.tracer import _default_decomposition_table
 from executorch.exir.verification.verifier import EXIREdgeDialectVerifier
 
 X = torch.linspace(-1, 1, 6).reshape(2, 3)
-
-
-def edge(f, *args: torch.Tensor):  # type: ignore[no-untyped-def]
-    return to_edge(torch.export.export(as_module(f), args)).exported_program()
 
 
 def test_data_in_a_file_is_written_without_being_kept(tmp_path: Path) -> None:

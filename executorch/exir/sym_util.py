@@ -9,7 +9,7 @@ from weakref import WeakKeyDictionary
 import sympy
 import torch
 
-from executorch.exir.torch_internals import bounds_version, hint_of
+from executorch.exir.torch_internals import bound_sympy, bounds_version, hint_of
 
 SymIntLike = int | torch.SymInt
 
@@ -31,8 +31,6 @@ def upper_bound(symint: SymIntLike) -> int | None:
     """The largest value its range constraints allow; None if there is no finite one."""
     if isinstance(symint, int):
         return symint
-    from executorch.exir.torch_internals import bound_sympy
-
     node: Any = symint.node
     known = _bounds_of(node.shape_env)
     if node.expr not in known:

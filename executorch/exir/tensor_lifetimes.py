@@ -52,8 +52,10 @@ def filter_nodes(inputs: Iterable[Any]) -> Iterable[Node]:
 
 
 def get_node_tensor_specs(node: Node) -> list[TensorSpec]:
-    """The specs of a node's results, flattened."""
-    return list(flatten_specs(node.meta.get("spec")))
+    """The specs of a node's results, flattened; of an output node, those of what it returns: passes
+    that put another node in the place of a result leave its own."""
+    nodes = filter_nodes(node.args) if node.op == "output" else [node]
+    return [spec for n in nodes for spec in flatten_specs(n.meta.get("spec"))]
 
 
 def flatten_specs(specs: Any) -> Iterator[TensorSpec]:

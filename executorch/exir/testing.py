@@ -12,6 +12,7 @@ from torch.fx import Graph, GraphModule
 from executorch.exir.capture._callable import as_module
 from executorch.exir.dialects.edge._ops import EdgeOpOverload
 from executorch.exir.program._decompose import decompose
+from executorch.exir.program._program import to_edge
 from executorch.exir.torch_internals import FakeTensorMode
 
 
@@ -19,6 +20,11 @@ def core_graph(function: Callable[..., Any], *args: Any, **options: Any) -> Grap
     """The graph of `function` in core operators, with fake values; no weights allowed."""
     program = torch.export.export(as_module(function), args, **options)
     return decompose(program).graph_module
+
+
+def edge(function: Callable[..., Any], *args: Any, **options: Any) -> ExportedProgram:
+    """The edge program of a module or function; `options` are those of `torch.export.export`."""
+    return to_edge(torch.export.export(as_module(function), args, **options)).exported_program()
 
 
 def hand_made(build: Callable[..., Any], *inputs: torch.Tensor) -> GraphModule:

@@ -33,6 +33,8 @@ examples:
   python -m executorch.export model.py:example -o model.pte
   python -m executorch.export model.py:example --quantize int8 --evaluate model.py:loss --parity
   python -m executorch.export ./my-llama --quantize int4 --tokenizer ./my-llama/tokenizer.json
+
+exit status: 0 exported, 1 --parity found a difference, 2 the program could not be exported
 """
 _DTYPES = ("float32", "float16", "bfloat16")
 
@@ -46,7 +48,8 @@ def _parser() -> argparse.ArgumentParser:
     )
     add = parser.add_argument
     add("model", metavar="MODEL", help="what to export, see below")
-    add("-o", "--output", default="model.pte", help="default: %(default)s")
+    add("-o", "--output", default="model.pte", help="the program; .pte is added to a name without "
+        "it; default: %(default)s")  # fmt: skip
     add("--quantize", choices=["int8", "int8-static", "int4"], help="the type of weights; "
         "activations are quantized to 8 bits at run time (int8-static: by fixed scales); implies "
         "--backend xnnpack")  # fmt: skip
@@ -92,7 +95,7 @@ def _run(options: argparse.Namespace, step: Step, say: Step) -> tuple[dict[str, 
     from executorch.export.sources import find_source
     from executorch.extension.llm.packaging import tokenizer_data
 
-    _check_output(options.output)
+    options.output = _output_path(options.output)
     tokenizer = tokenizer_data(options.tokenizer) if options.tokenizer else None
     evaluate = named(options.evaluate) if options.evaluate else None
     step(f"load {options.model}")
@@ -119,10 +122,16 @@ def _run(options: argparse.Namespace, step: Step, say: Step) -> tuple[dict[str, 
     return result, text, passed
 
 
-def _check_output(name: str) -> None:
-    folder = Path(name).resolve().parent
-    if not folder.is_dir():
-        raise ValueError(f"--output {name}: there is no folder {folder}")
+def _output_path(name: str) -> str:
+    """The name of the program's file, checked before the work that leads to it."""
+    if not name:
+        raise ValueError("--output is empty, expected the name of a file")
+    path = Path(name if name.endswith(".pte") else f"{name}.pte")
+    if not path.resolve().parent.is_dir():
+        raise ValueError(f"--output {name}: there is no folder {path.resolve().parent}")
+    if path.is_dir():
+        raise ValueError(f"--output {name}: {path} is a folder, expected a file")
+    return str(path)
 
 
 def _incremental(options: argparse.Namespace, source: Any) -> Any:

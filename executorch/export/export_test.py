@@ -317,6 +317,24 @@ def test_command_writes_the_program_and_says_what_it_is_worth(
     assert "no function 'nothing'" in capsys.readouterr().err
 
 
+def test_command_names_the_file_it_writes_and_refuses_names_before_it_exports(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    spec = f"{__file__}:example"
+    assert main([spec, "-o", str(tmp_path / "net"), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["output"] == str(tmp_path / "net.pte")
+    (tmp_path / "folder.pte").mkdir()
+    for name, cause in (
+        ("", "--output is empty"),
+        (f"{tmp_path}/none/net.pte", f"there is no folder {tmp_path}/none"),
+        (f"{tmp_path}/folder", "folder.pte is a folder"),
+    ):
+        assert main([spec, "-o", name]) == 2
+        told = capsys.readouterr().err
+        assert cause in told and "export" not in told.replace("executorch.export", "")
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["folder.pte", "net.pte"]
+
+
 def test_calibration_inputs_of_combined_recipes_follow_each_other() -> None:
     from executorch.export import QuantizationRecipe
 

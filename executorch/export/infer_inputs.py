@@ -10,6 +10,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from executorch.exir.error import first_line
+from executorch.exir.side_effects import unchanged_buffers
 from executorch.exir.torch_internals import tree_leaves
 
 # How models and their configurations call the longest text they take.
@@ -90,13 +92,13 @@ def infer_inputs(name: str, model: nn.Module, max_length: int | None) -> Inferre
     tried = "it has no embedding, linear or convolutional layer"
     for candidate in _candidates(model, max_length):
         try:
-            with torch.no_grad():
+            # What the model keeps must still be what it began with when it is exported.
+            with torch.no_grad(), unchanged_buffers(model):
                 model(*candidate.inputs)
         except Exception as error:  # whatever a model does with inputs that are not its own
             x = candidate.inputs[0]
             kind = str(x.dtype).removeprefix("torch.")
-            first = str(error).partition("\n")[0]
-            tried = f"on {kind} {list(x.shape)} it fails: {first:.120}"
+            tried = f"on {kind} {list(x.shape)} it fails: {first_line(error):.120}"
             continue
         if max_length is not None and candidate.longest is None:
             raise ValueError(f"{name}: --max-length is for models that take token ids")

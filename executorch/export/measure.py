@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from executorch.exir.side_effects import copied
 from executorch.exir.torch_internals import tree_flatten
 
 
@@ -63,13 +64,14 @@ def measure(
     loaded = Runtime.get().load_program(program).load_method(method)
     load_ms = (time.perf_counter() - began) * 1e3
     assert loaded is not None
-    flat = tree_flatten(inputs)[0]
+    own = copied(inputs)
+    flat = tree_flatten(own)[0]
     with torch.no_grad():
-        expected = [v for v in tree_flatten(model(*inputs))[0] if isinstance(v, Tensor)]
+        expected = [v for v in tree_flatten(model(*copied(inputs)))[0] if isinstance(v, Tensor)]
         found = [v for v in loaded.execute(flat) if isinstance(v, Tensor)]
         max_error, sqnr = _difference(found, expected)
         run_ms = _median_ms(lambda: loaded.execute(flat), seconds)
-        eager_ms = _median_ms(lambda: model(*inputs), seconds)
+        eager_ms = _median_ms(lambda: model(*own), seconds)
         loss = eager_loss = None
         if evaluate is not None:
             loss = evaluate(lambda *a: loaded.execute(tree_flatten(a)[0])[0])

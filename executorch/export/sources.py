@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.export import Dim, ExportedProgram
 
 from executorch.devtools.parity.example import object_named
-from executorch.export.infer_inputs import FirstOutput, first_tensor, infer_inputs, takes_tokens
+from executorch.export.infer_inputs import FirstOutput, infer_inputs, takes_tokens
 
 
 @dataclass
@@ -32,15 +32,11 @@ class Source:
     takes_tokens: bool = False
 
 
-class LastPosition(nn.Module):
+class LastPosition(FirstOutput):
     """The last position of what a model gives for each, its dim 1 then of extent 1."""
 
-    def __init__(self, model: nn.Module) -> None:
-        super().__init__()
-        self.model = model
-
     def forward(self, tokens: Tensor) -> Tensor:
-        return first_tensor(self.model(tokens))[:, -1:]
+        return super().forward(tokens)[:, -1:]
 
 
 def find_source(

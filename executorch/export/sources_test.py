@@ -98,6 +98,22 @@ def test_modules_and_functions_are_taken_as_they_are() -> None:
     assert source.takes_tokens and len(source.inputs) == 1
 
 
+class Counts(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(3, 2)
+        self.register_buffer("calls", torch.zeros(1))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        self.calls.add_(1)
+        return self.layer(x) + self.calls
+
+
+def test_inputs_are_tried_without_leaving_a_trace_in_the_model() -> None:
+    source = find_source(f"{__file__}:Counts")
+    assert source.model.calls.tolist() == [0]
+
+
 def test_an_import_path_may_have_dots_alone() -> None:
     assert find_source("tests.llm.tiny_text.TinyText").takes_tokens
 

@@ -18,6 +18,7 @@ from typing import Any
 import torch
 
 from executorch.exir import EdgeCompileConfig, ExecutorchBackendConfig, to_edge
+from executorch.exir.error import first_line
 from executorch.exir.passes.replace_broken_ops_with_function_ops_pass import copy_variant
 from executorch.runtime import Runtime
 from tests.conformance.halves import References, farther_than_eager, references
@@ -85,7 +86,7 @@ def wanted(sample: Sample) -> list[torch.Tensor] | str:
         torch.manual_seed(0)
         return results_of(sample.op, sample.args, sample.kwargs, sample.dtype)
     except Exception as error:
-        return f"{type(error).__name__}: {str(error).splitlines()[0][:160]}"
+        return f"{type(error).__name__}: {first_line(error)[:160]}"
 
 
 def run(name: str, samples: list[Sample]) -> list[Outcome]:

@@ -118,6 +118,19 @@ class Sorted(AllPositions):
         return super().hidden(ids).sort()[0]
 
 
+class DropoutOfPositions(Model):
+    """Dropout that evaluation leaves in the graph, on a table."""
+
+    training_mode = False
+
+    def positions(self, n: int) -> Tensor:
+        return F.dropout(super().positions(n), 0.1, self.training_mode)
+
+
+class TrainingDropoutOfPositions(DropoutOfPositions):
+    training_mode = True
+
+
 class TokensSorted(AllPositions):
     def hidden(self, ids: Tensor) -> Tensor:
         return super().hidden(ids).topk(1, 1)[0]
@@ -186,7 +199,7 @@ class MaskDividedAway(Model):
 
 CAUSAL_SPELLINGS: list[type[nn.Module]] = [
     Einsum, TypeOfQueries, WithWeights, MaskLikeScores, MaskOfScoresType, LowLikeScores, Subtracted,
-    UnitQueries, PositionsLikeTokens, Experts, Sorted,
+    UnitQueries, PositionsLikeTokens, Experts, Sorted, DropoutOfPositions,
 ]  # fmt: skip
 
 NOT_CAUSAL_SPELLINGS: dict[Any, str] = {
@@ -194,6 +207,7 @@ NOT_CAUSAL_SPELLINGS: dict[Any, str] = {
     TokensPicked: r"\(gather.default\): it picks among tokens",
     LengthOfTokens: r"\(linalg_vector_norm.default\): it computes over the tokens",
     UnmaskedEinsum: "no mask keeps a token from attending to later ones",
+    TrainingDropoutOfPositions: "dropout in training mode",
     MaskNotAdded: "no mask keeps a token from attending to later ones",
     HighInsteadOfLow: "the mask lets token 0 attend to token 1",
     MaskTakenBack: "the mask lets token 0 attend to token 1",

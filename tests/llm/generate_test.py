@@ -357,22 +357,23 @@ def test_damaged_tokenizers_and_options(folder: Path) -> None:
     program = "Model-incremental.pte"
     done = run(folder, "generate", program, "--tokenizer", "damaged.json", "--prompt", "a")
     assert done.returncode == 1 and "damaged.json" in done.stderr
-    for option, value, cause in (
-        ("--top-p", "1.5", "top_p is 1.5"),
-        ("--bias", "x:1", "--bias is 'x:1'"),
-        ("--bias", "60000:1", f"token 60000, which is not in the vocabulary of {VOCABULARY}"),
-        ("--stop-token", "60000", f"60000, which is not in the vocabulary of {VOCABULARY}"),
-        ("--temperature", "nan", "temperature"),
+    unknown = f"60000, which is not in the vocabulary of {VOCABULARY}"
+    for option, value, code, cause in (
+        ("--top-p", "1.5", 2, "top_p is 1.5"),
+        ("--bias", "x:1", 2, "--bias is 'x:1'"),
+        ("--bias", "60000:1", 1, f"token {unknown}"),
+        ("--stop-token", "60000", 1, unknown),
+        ("--temperature", "nan", 2, "temperature"),
     ):
         done = run(
             folder, "generate", program, "--tokenizer", "vocab.json", "--prompt", "a", option, value
         )
-        assert done.returncode == 1 and cause in done.stderr
+        assert done.returncode == code and cause in done.stderr
     done = run(folder, "generate", program, "--tokenizer", "vocab.json", stdin="")
     assert done.returncode == 1 and "the prompt is empty" in done.stderr
     bias = ("--bias", "1:5", "--bias", "2:1", "--bias", "1:4")
     done = run(folder, "generate", program, "--tokenizer", "vocab.json", "--prompt", "a", *bias)
-    assert done.returncode == 1 and "--bias is given twice for token 1" in done.stderr
+    assert done.returncode == 2 and "--bias is given twice for token 1" in done.stderr
     for option, value in (
         ("--seed", "-1"),
         ("--seed", "18446744073709551616"),

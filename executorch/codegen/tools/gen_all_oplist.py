@@ -6,7 +6,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from executorch.codegen.selection import CodegenError, Selection
+from executorch.codegen.selection import CodegenError, Selection, exit_on_error
 
 
 def main(argv: list[str]) -> None:
@@ -25,7 +25,7 @@ def main(argv: list[str]) -> None:
     parser.add_argument("--check_ops_not_overlapping", action="store_true", help=overlapping)
     args = parser.parse_args(argv)
     listed = args.model_file_list_path
-    try:
+    with exit_on_error(parser.prog):
         paths = Path(listed[1:]).read_text().split() if listed.startswith("@") else [listed]
         merged = Selection()
         for path in paths:
@@ -35,8 +35,6 @@ def main(argv: list[str]) -> None:
                 raise CodegenError(f"{path}: selected before: {', '.join(twice)}")
             merged.merge(other)
         merged.save(args.output_dir / "selected_operators.yaml")
-    except (CodegenError, OSError) as e:
-        sys.exit(f"gen_all_oplist: {e}")
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from executorch.codegen.builtin import prim_operators
-from executorch.codegen.selection import CodegenError, load_yaml
+from executorch.codegen.selection import CodegenError, exit_on_error, load_yaml
 
 _PRIM_OPS = re.compile(r"^static\s+Kernel\s+prim_ops\s*\[\]\s*=\s*\{(.*?)^\};", re.M | re.S)
 _HEADER = "// Written by executorch.codegen.tools.gen_max_kernel_num.\n#pragma once\n"
@@ -74,10 +74,8 @@ def main(argv: list[str]) -> None:
     parser.add_argument("--prim-ops-source", "--prim_ops_source", type=Path)
     parser.add_argument("--output-path", "--output_path", required=True, type=Path)
     args = parser.parse_args(argv)
-    try:
+    with exit_on_error(parser.prog):
         gen_max_kernel_num(args.oplist_yaml, args.prim_ops_source, args.output_path)
-    except (CodegenError, OSError) as e:
-        sys.exit(f"gen_max_kernel_num: {e}")
 
 
 if __name__ == "__main__":

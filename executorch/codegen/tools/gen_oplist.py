@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from executorch.codegen.selection import CodegenError, Selection, of_model
+from executorch.codegen.selection import CodegenError, Selection, exit_on_error, of_model
 
 
 def gen_oplist(
@@ -34,11 +34,21 @@ def gen_oplist(
         selection.merge(Selection.load(Path(schema)))
     for operator in _split(root_ops):
         selection.add(operator)
-    for operator, keys in json.loads(ops_dict or "{}").items():
+    for operator, keys in _keys_by_operator(ops_dict).items():
         selection.add(operator, set(keys or ()))
     if not selection.kernels and not selection.backends:
         raise CodegenError("no operator is selected; give a model, a yaml, names, or all")
     selection.save(Path(output_path))
+
+
+def _keys_by_operator(text: str | None) -> dict[str, list[str] | None]:
+    try:
+        found = json.loads(text or "{}")
+    except json.JSONDecodeError as error:
+        raise CodegenError(f"--ops_dict is no JSON: {error}") from error
+    if not isinstance(found, dict):
+        raise CodegenError(f"--ops_dict: expected {{operator: [kernel keys]}}, found {text}")
+    return found
 
 
 def _split(text: str | None) -> Iterator[str]:
@@ -54,10 +64,8 @@ def main(args: list[str]) -> None:
     parser.add_argument("--root_ops", help="operators, separated by commas: aten::add.out,...")
     parser.add_argument("--ops_dict", help="JSON: operator -> list of kernel keys")
     parser.add_argument("--include_all_operators", action="store_true", help="select all")
-    try:
+    with exit_on_error(parser.prog):
         gen_oplist(**vars(parser.parse_args(args)))
-    except (CodegenError, json.JSONDecodeError) as e:
-        sys.exit(f"gen_oplist: {e}")
 
 
 if __name__ == "__main__":

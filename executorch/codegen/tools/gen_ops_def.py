@@ -8,7 +8,7 @@ from pathlib import Path
 
 import yaml
 
-from executorch.codegen.selection import CodegenError, of_model
+from executorch.codegen.selection import exit_on_error, of_model
 
 
 def dump_yaml(model_file: str, output_file: str) -> None:
@@ -21,10 +21,8 @@ def main(args: list[str]) -> None:
     parser.add_argument("--output_path", required=True)
     parser.add_argument("--model_file_path", required=True)
     options = parser.parse_args(args)
-    try:
+    with exit_on_error(parser.prog):
         dump_yaml(options.model_file_path, options.output_path)
-    except CodegenError as e:
-        sys.exit(f"gen_ops_def: {e}")
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 from executorch.codegen.selected_types import mask_of, names_of
-from executorch.codegen.selection import CodegenError, Selection
+from executorch.codegen.selection import Selection, exit_on_error
 
 _HEADER = """// Written by executorch.codegen.tools.gen_selected_op_variants.
 #pragma once
@@ -54,10 +54,8 @@ def main(argv: list[str]) -> None:
     parser = argparse.ArgumentParser(prog="gen_selected_op_variants", description=__doc__)
     parser.add_argument("--yaml-file-path", "--yaml_file_path", required=True)
     parser.add_argument("--output-dir", "--output_dir", required=True)
-    try:
+    with exit_on_error(parser.prog):
         write_selected_op_variants(**vars(parser.parse_args(argv)))
-    except CodegenError as e:
-        sys.exit(f"gen_selected_op_variants: {e}")
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ from typing import Any
 import yaml
 
 from executorch.codegen.builtin import builtin_operators, is_builtin_yaml
-from executorch.codegen.selection import CodegenError, load_yaml, operator_of
+from executorch.codegen.selection import exit_on_error, load_yaml, operator_of
 
 
 def merge(functions_yaml_path: str, fallback_yaml_path: str | None, output_dir: str) -> None:
@@ -44,10 +44,8 @@ def main(argv: list[str]) -> None:
     parser.add_argument("--functions_yaml_path", required=True)
     parser.add_argument("--fallback_yaml_path")
     parser.add_argument("--output_dir", required=True)
-    try:
+    with exit_on_error(parser.prog):
         merge(**vars(parser.parse_args(argv)))
-    except CodegenError as e:
-        sys.exit(f"merge_yaml: {e}")
 
 
 if __name__ == "__main__":

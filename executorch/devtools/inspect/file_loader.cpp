@@ -1,7 +1,9 @@
 #include <executorch/devtools/inspect/describe.h>
 #include <executorch/devtools/inspect/file_loader.h>
 
+#include <cerrno>
 #include <cstddef>
+#include <cstring>
 #include <filesystem>
 #include <new>
 
@@ -12,17 +14,22 @@ using runtime::FreeableBuffer;
 using runtime::Result;
 
 FileLoader::FileLoader(const std::string& path) {
+  namespace fs = std::filesystem;
   std::error_code error;
   // Before it is opened: what is no file may keep its reader waiting.
-  const auto bytes =
-      std::filesystem::is_regular_file(path, error) ? std::filesystem::file_size(path, error) : 0;
-  if (!error && std::filesystem::is_regular_file(path, error)) {
-    file_.open(path, std::ios::binary);
+  const fs::file_status status = fs::status(path, error);
+  if (fs::exists(status) && !fs::is_regular_file(status)) {
+    throw InspectError{path + ": is a " +
+                       (fs::is_directory(status) ? "directory" : "device or pipe") +
+                       ", expected a regular file"};
   }
+  if (!error) file_bytes_ = static_cast<size_t>(fs::file_size(path, error));
+  errno = 0;
+  if (!error) file_.open(path, std::ios::binary);
   if (error || !file_.is_open()) {
-    throw InspectError{path + ": no such file, or it cannot be read"};
+    const std::string cause = error ? error.message() : std::strerror(errno);
+    throw InspectError{(path.empty() ? "''" : path) + ": cannot open: " + cause};
   }
-  file_bytes_ = static_cast<size_t>(bytes);
 }
 
 Result<FreeableBuffer> FileLoader::load(size_t offset, size_t size, const SegmentInfo&) const {

@@ -179,12 +179,12 @@ class Image {
 }  // namespace
 
 StripResult strip_program(const std::string& path, const std::string& output) {
-  std::string bytes = read_whole_file(path);
-  if (!is_program(bytes)) {
-    // This says why, if it is no program at all.
-    (void)describe_file(path);
+  // This says why, if it is no program at all.
+  if (describe_file(path)["kind"] != "program") {
     throw InspectError{path + ": only programs have something to strip"};
   }
+  std::string bytes = read_whole_file(path);
+  if (!is_program(bytes)) throw InspectError{path + ": was changed while it was read"};
   Image image(std::move(bytes));
   StripResult result{image.bytes().size(), 0};
   image.remove_named_data(runtime::kDebugIdentityKey);

@@ -27,6 +27,7 @@ from executorch.devtools.inspector.numerical_comparator import (
     IntermediateOutputMapping,
 )
 from executorch.devtools.progress import steps
+from executorch.exir.side_effects import copied
 from executorch.exir.torch_internals import pytree
 
 Handles = dict[Node, set[int]]
@@ -110,9 +111,9 @@ def capture(program: ExportedProgram, inputs: Any, wanted: Iterable[Node]) -> di
         else:
             name = str(spec.target)
             value = program.state_dict.get(name, program.constants.get(name))
-            if spec.kind is InputKind.BUFFER and isinstance(value, torch.Tensor):
-                value = value.clone()
-        arguments.append(value)
+        # Programs as torch.export gives them may write into inputs and buffers.
+        written = spec.kind in (InputKind.USER_INPUT, InputKind.BUFFER)
+        arguments.append(copied(value) if written else value)
     runner = _Capture(program, wanted)
     with torch.no_grad():
         runner.run(*arguments, enable_io_processing=False)

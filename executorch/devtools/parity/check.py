@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -19,6 +20,8 @@ from executorch.devtools.parity.compare import Difference, compare
 from executorch.devtools.parity.inputs import boundary_inputs
 from executorch.devtools.parity.origin import Origins
 from executorch.devtools.parity.replay import Replay, Suspect
+from executorch.exir.error import first_line
+from executorch.exir.side_effects import copied, unchanged_buffers
 from executorch.exir.torch_internals import tree_flatten, tree_map
 
 # The runtime's error may be this many times that of eager PyTorch, both against float64.
@@ -130,7 +133,7 @@ def check_parity(
         progress("search for the operator")
         replay = Replay.of(data, method)
         origins = Origins(replay.plan, runner(), exported, model, failed)
-        found = replay.suspects(runner(), tree_flatten(failed)[0])
+        found = replay.suspects(runner(), tree_flatten(copied(failed))[0])
         report.suspects = [origins.place(s) for s in islice(found, max_suspects)]
         report.checked, report.unchecked = replay.checked, replay.unchecked
     return report
@@ -189,27 +192,19 @@ class _Eager:
 
 
 def _run_model(model: Any, inputs: tuple[Any, ...]) -> list[Any]:
-    state = (
-        {k: v.clone() for k, v in model.named_buffers()}
-        if isinstance(model, torch.nn.Module)
-        else {}
-    )
-    with torch.no_grad():
-        # An operator that writes its argument must not change the next run's.
-        outputs = model(*tree_map(lambda v: v.clone() if isinstance(v, Tensor) else v, inputs))
-        outputs = [o.clone() if isinstance(o, Tensor) else o for o in tree_flatten(outputs)[0]]
-        for name, before in state.items():
-            model.get_buffer(name).copy_(before)
-    return outputs
+    unchanged = unchanged_buffers(model) if isinstance(model, torch.nn.Module) else nullcontext()
+    with torch.no_grad(), unchanged:
+        outputs = model(*copied(inputs))
+        return [o.clone() if isinstance(o, Tensor) else o for o in tree_flatten(outputs)[0]]
 
 
 def _run(name: str, inputs: tuple[Any, ...], eager: _Eager, runner: Any) -> Case:
     try:
         expected = eager(inputs)
     except Exception as error:
-        return Case(name, skipped=f"eager PyTorch: {str(error).splitlines()[0][:200]}")
+        return Case(name, skipped=f"eager PyTorch: {first_line(error)[:200]}")
     try:
-        found = runner.call(tree_flatten(inputs)[0])
+        found = runner.call(tree_flatten(copied(inputs))[0])
     except RuntimeError as error:
         return Case(name, error=str(error))
     if len(found) < len(expected):

@@ -23,6 +23,7 @@ from executorch.devtools.parity.compare import Difference, compare
 from executorch.exir import schema
 from executorch.exir._serialize._program import PTEFile
 from executorch.exir.backend.reference import Function, ReferenceGraph, ReferenceNode, find_reader
+from executorch.exir.error import first_line
 
 # Sizes of the debug buffer, tried in turn.
 _BUFFER_BYTES = (1 << 25, 1 << 28, 1 << 31)
@@ -110,7 +111,7 @@ class Delegates:
                 try:
                     expected = _held(node)(given)
                 except RuntimeError as error:  # PyTorch refuses what the delegate ran
-                    reason = f"PyTorch: {str(error).splitlines()[0][:100]}"
+                    reason = f"PyTorch: {first_line(error)[:100]}"
             if node.moves and expected is not None and not found:
                 known[node.outputs[0]] = expected[0]
                 continue

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import zip_longest
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch.export import ExportedProgram
+from torch.export.graph_signature import InputKind
 
 from executorch.exir.torch_internals import tree_flatten, tree_unflatten
 
@@ -37,12 +39,12 @@ def boundary_inputs(
 
 def _symbolic_shapes(exported: ExportedProgram, flat: Sequence[Any]) -> list[list[Any]]:
     """For each flat input its sizes: numbers, and SymPy expressions where they are dynamic."""
-    users = set(exported.graph_signature.user_inputs)
-    nodes = [n for n in exported.graph.nodes if n.op == "placeholder" and n.name in users]
+    specs = exported.graph_signature.input_specs
+    users = [s.arg.name for s in specs if s.kind is InputKind.USER_INPUT]
+    known = {n.name: n.meta.get("val") for n in exported.graph.find_nodes(op="placeholder")}
     shapes: list[list[Any]] = []
-    for value in flat:
-        node = nodes.pop(0) if nodes else None
-        meta = node.meta.get("val") if node is not None else None
+    for value, name in zip_longest(flat, users[: len(flat)]):
+        meta = known.get(name)
         if not isinstance(value, Tensor) or not isinstance(meta, Tensor):
             shapes.append([])
             continue
@@ -58,11 +60,12 @@ def _ranges(
     for symbol, allowed in exported.range_constraints.items():
         if not symbol.is_symbol:
             continue
+        # A program of another model may take inputs of another number or rank: running it says so.
         room = [
             most[d]
-            for shape, most in zip(shapes, largest, strict=True)
+            for shape, most in zip(shapes, largest, strict=False)
             for d, size in enumerate(shape)
-            if size == symbol and most is not None
+            if size == symbol and most is not None and d < len(most)
         ]
         high = int(allowed.upper) if allowed.upper < _LARGEST else _LARGEST
         high = min([high, *room])

@@ -55,6 +55,51 @@ def test_boundary_sizes_of_dynamic_dimensions_pass(program: bytes) -> None:
     assert not any(c.skipped for c in report.cases)
 
 
+def test_a_number_among_the_inputs_does_not_hide_boundary_sizes() -> None:
+    class Scaled(nn.Module):
+        def forward(self, n: int, x: Tensor) -> Tensor:
+            return x * n
+
+    inputs = (3, torch.randn(4))
+    shapes = (None, {0: torch.export.Dim("d", max=16)})
+    exported = torch.export.export(Scaled(), inputs, dynamic_shapes=shapes)
+    report = check_parity(to_edge(exported).to_executorch(), exported, inputs)
+    assert [c.name for c in report.cases[1:]] == [
+        f"input 1, dimension 0 = {n}" for n in (1, 2, 7, 15, 16)
+    ]
+
+
+def test_inputs_that_calls_write_are_given_as_they_were() -> None:
+    class Writes(nn.Module):
+        def __init__(self, factor: float) -> None:
+            super().__init__()
+            self.factor = factor
+
+        def forward(self, x: Tensor) -> Tensor:
+            return torch.sin(x.add_(1)) * self.factor
+
+    inputs = (torch.randn(4),)
+    before = inputs[0].clone()
+    program = to_edge(torch.export.export(Writes(2.0), inputs)).to_executorch()
+    assert check_parity(program, Writes(2.0), inputs).passed
+    assert not check_parity(program, Writes(2.01), inputs).passed
+    assert torch.equal(inputs[0], before)
+
+
+def test_what_eager_refuses_without_a_word_is_skipped_by_the_error_s_name() -> None:
+    class Refuses(nn.Module):
+        def forward(self, x: Tensor) -> Tensor:
+            if x.shape[0] == 2:
+                raise AssertionError
+            return x + 1
+
+    shapes = ({0: torch.export.Dim("d", min=3, max=8)},)
+    exported = torch.export.export(Refuses(), (torch.zeros(4),), dynamic_shapes=shapes)
+    program = to_edge(exported).to_executorch()
+    report = check_parity(program, Refuses(), [(torch.zeros(4),), (torch.zeros(2),)])
+    assert [c.skipped for c in report.cases] == ["", "eager PyTorch: AssertionError"]
+
+
 def test_another_model_fails_though_its_operators_are_right(program: bytes) -> None:
     model, inputs, _ = example()
     model.out.weight.data[3, 4] += 0.01
@@ -63,6 +108,30 @@ def test_another_model_fails_though_its_operators_are_right(program: bytes) -> N
     assert not report.suspects
     assert "aten::addmm.out" in report.checked
     assert "the program does not compute what the model does" in str(report)
+
+
+@pytest.mark.parametrize(
+    "inputs, cause",
+    [
+        ((torch.ones(()),), r"input 0 has shape \(2, 3\), expected \(\)"),
+        ((torch.ones(2), torch.ones(2)), "takes 2 inputs, got 1"),
+    ],
+)
+def test_a_program_that_takes_other_inputs_is_an_error_that_says_so(
+    inputs: tuple[Tensor, ...], cause: str
+) -> None:
+    class Sum(nn.Module):
+        def forward(self, *values: Tensor) -> Tensor:
+            return sum(values[1:], values[0])
+
+    class Scaled(nn.Module):
+        def forward(self, x: Tensor) -> Tensor:
+            return x * 2
+
+    program = to_edge(torch.export.export(Sum(), inputs)).to_executorch()
+    rows = torch.export.Dim("rows", max=8)
+    with pytest.raises(RuntimeError, match=cause):
+        check_parity(program, Scaled(), (torch.ones(2, 3),), dynamic_shapes=({0: rows},))
 
 
 def test_a_broken_operator_is_named_with_its_line(monkeypatch: pytest.MonkeyPatch) -> None:

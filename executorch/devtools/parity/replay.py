@@ -22,7 +22,9 @@ from executorch.devtools.parity.compare import Difference, compare
 from executorch.devtools.parity.delegates import Delegates
 from executorch.exir import schema
 from executorch.exir._serialize._program import PTEFile, deserialize_pte_binary
+from executorch.exir.error import first_line
 from executorch.exir.scalar_type import ScalarType
+from executorch.exir.side_effects import copied
 from executorch.exir.tensor import get_scalar_type
 from executorch.exir.torch_internals import schema_of
 
@@ -91,8 +93,8 @@ class Replay:
 
         Read it to the end, or leave `runner` behind: it stops where the reader does.
         """
+        delegates = Delegates(self.data, self.file, self.plan.name, copied(inputs))
         runner.set_inputs(inputs)
-        delegates = Delegates(self.data, self.file, self.plan.name, inputs)
         known: dict[int, Any] = {}  # values computed so far, as the runtime has them
         self._left_out.clear()
 
@@ -182,7 +184,7 @@ class Replay:
             reference = _Reference(target, args, like)
             expected = reference.wide
         except Exception as error:  # PyTorch refuses what the runtime ran: no reference
-            self.unchecked[full] = f"PyTorch: {str(error).splitlines()[0][:100]}"
+            self.unchecked[full] = f"PyTorch: {first_line(error)[:100]}"
             self._learn(known, written, found)
             return
         if not ran:

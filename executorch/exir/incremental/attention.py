@@ -22,8 +22,6 @@ def classify_attention(rw: Rewriter, node: Node) -> Value:
         value = rw.values[given[name]]
         if value.kind is not Kind.ROWS or value.row != given[name].meta["val"].dim() - 2:
             raise NotCausalError(node, f"{name}: its dim of tokens is not the last but one")
-    if given["dropout_p"] != 0:
-        raise NotCausalError(node, "dropout in training mode; export model.eval()")
     mask = given["attn_mask"]
     if mask is None:
         if not given["is_causal"]:

@@ -47,7 +47,7 @@ LOCAL = {
     aten.t.default, aten.squeeze.dim, aten.cat.default, aten.stack.default, aten.matmul.default,
     aten.bmm.default, aten.outer.default, aten.select.int, aten.scalar_tensor.default,
     aten.index.Tensor, aten._assert_tensor_metadata.default, aten.split.Tensor,
-    aten.chunk.default, aten.repeat_interleave.self_int, operator.getitem,
+    aten.chunk.default, aten.repeat_interleave.self_int, aten.dropout.default, operator.getitem,
 }  # fmt: skip
 # The argument that says how many entries there are, not what they are.
 _SIZES: dict[Any, int] = {

@@ -28,6 +28,7 @@ from executorch.exir.incremental.rewriter import FULL, NOW, ROWS, Rewriter
 from executorch.exir.incremental.rules import apply, classify
 from executorch.exir.incremental.values import FIXED, Kind, Value
 from executorch.exir.torch_internals import (
+    ConstantSource,
     ValueRanges,
     detect_fake_mode,
     set_parts,
@@ -164,8 +165,6 @@ class _Builder:
 
     def _new_extent(self) -> SymInt:
         """A symbol for the number of new tokens, 1 to the maximum."""
-        from executorch.exir.torch_internals import ConstantSource
-
         shape_env = self.rw.fake_mode.shape_env
         hint = self._hint()
         source = ConstantSource(f"__new_tokens_{self.tokens.name}")

@@ -26,7 +26,7 @@ from executorch.exir.graph.graph_edit import provenance, value_of
 from executorch.exir.graph.number_nodes import append_number
 from executorch.exir.incremental.errors import NotCausalError
 from executorch.exir.incremental.lengths import LengthValues, token_dims
-from executorch.exir.incremental.values import Kind, Value
+from executorch.exir.incremental.values import FIXED, Kind, Value, arguments
 from executorch.exir.torch_internals import enable_python_dispatcher
 
 aten = torch.ops.aten
@@ -218,6 +218,11 @@ class Rewriter:
         if isinstance(value, list):
             return any(v.kind in kinds for v in value)
         return value is not None and value.kind in kinds
+
+    def operand_value(self, old: Node, index: int) -> Value:
+        """What is known of an argument; what is no tensor is fixed."""
+        value = self.values.get(arguments(old)[index])
+        return value if isinstance(value, Value) else FIXED
 
     def _cached(self, old: Node) -> Node:
         """Write the rows into a buffer and read all from it."""

@@ -7,6 +7,7 @@ versions.
 from __future__ import annotations
 
 import operator
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -16,7 +17,6 @@ from torch.fx import Node
 from executorch.exir.incremental.attention import classify_attention, make_attention
 from executorch.exir.incremental.convolution import (
     CONVOLUTIONS,
-    CUTS,
     PADDINGS,
     classify_convolution,
     classify_cut,
@@ -24,15 +24,27 @@ from executorch.exir.incremental.convolution import (
     make_convolution,
     make_cut,
 )
+from executorch.exir.incremental.elementwise import (
+    ELEMENTWISE,
+    aligned,
+    classify_elementwise,
+    tensor_operands,
+)
 from executorch.exir.incremental.errors import NotCausalError
 from executorch.exir.incremental.lengths import LOCAL, depends_on, token_dims
-from executorch.exir.incremental.masks import hidden_after, hidden_by_addend, require_causal
+from executorch.exir.incremental.masks import require_causal
 from executorch.exir.incremental.movement import (
     MOVES,
     SIZED_MOVES,
     classify_move,
     extent_dim,
     is_selection,
+)
+from executorch.exir.incremental.products import (
+    PRODUCTS,
+    classify_linear,
+    classify_product,
+    is_other_side,
 )
 from executorch.exir.incremental.rewriter import FULL, ROWS, Rewriter
 from executorch.exir.incremental.values import (
@@ -48,74 +60,32 @@ from executorch.exir.torch_internals import OpOverload
 
 aten = torch.ops.aten
 
-# Elementwise, though not tagged so.
-_ELEMENTWISE = {
-    aten.dropout.default, aten.native_dropout.default, aten.to.dtype, aten.to.dtype_layout,
-    aten.to.device, aten._to_copy.default,
-    aten.masked_fill.Scalar, aten.masked_fill.Tensor, aten.where.self, aten.where.ScalarOther,
-    aten.where.ScalarSelf, aten.lift_fresh_copy.default, aten.nan_to_num.default,
-}  # fmt: skip
-# Zero stays zero.
-_KEEPS_ZERO = {
-    aten.mul.Tensor, aten.mul.Scalar, aten.div.Tensor, aten.div.Scalar, aten.dropout.default,
-    aten.to.dtype, aten.to.dtype_layout, aten.to.device, aten._to_copy.default,
-}  # fmt: skip
 _SOFTMAX = {aten.softmax.int, aten._softmax.default, aten._safe_softmax.default}
 # The last dims, as many as the list says, are normalised.
 _NORMS = {aten.layer_norm.default, aten.native_layer_norm.default, aten.rms_norm.default}
+# The last dim is gone through. By name, since it is registered late.
+_CHOOSE_BY_TOKEN = "quantized_decomposed.choose_qparams_per_token_asymmetric.default"
 # Operators along the dims of their argument `dim`.
 _ALONG_DIMS = {
     aten.mean.dim, aten.sum.dim_IntList, aten.var.correction, aten.var.dim, aten.std.correction,
     aten.amax.default, aten.amin.default, aten.prod.dim_int, aten.any.dim, aten.all.dim,
     aten.argmax.default, aten.max.dim, aten.min.dim, aten.logsumexp.default, aten.cumsum.default,
-    aten.softmax.int, aten._softmax.default, aten.log_softmax.int, aten._log_softmax.default,
-    aten.glu.default, aten.sort.default, aten.topk.default, aten.linalg_vector_norm.default,
+    aten.log_softmax.int, aten._log_softmax.default, aten.glu.default, aten.sort.default,
+    aten.topk.default, aten.linalg_vector_norm.default,
 }  # fmt: skip
-_JOINS = {aten.cat.default: 0, aten.stack.default: 1}
+_JOINS = {aten.cat.default, aten.stack.default}
 # Places along a dim are picked by index, token by token.
 _PICKS = {
     aten.gather.default, aten.scatter.src, aten.scatter.value, aten.scatter_add.default,
 }  # fmt: skip
-_PRODUCTS = {
-    aten.matmul.default, aten.bmm.default, aten.mm.default, aten.baddbmm.default,
-    aten.addmm.default, aten.linear.default,
-}  # fmt: skip
-_ATTENTION = {aten.scaled_dot_product_attention.default}
-_RANDOM = (aten.dropout.default, aten.native_dropout.default)
-
-
-# As well; by name, since they are registered late. Parameters by token broadcast.
-_QUANTIZE = "quantized_decomposed."
-_ELEMENTWISE_QUANTIZATION = {
-    f"{_QUANTIZE}{what}.{overload}"
-    for what, overload in (
-        ("quantize_per_token", "default"), ("dequantize_per_token", "default"),
-        ("quantize_per_tensor", "default"), ("dequantize_per_tensor", "default"),
-    )
-}  # fmt: skip
-# The last dim is gone through.
-_CHOOSE_BY_TOKEN = f"{_QUANTIZE}choose_qparams_per_token_asymmetric.default"
-
-
-def is_elementwise(node: Node) -> bool:
-    target = node.target
-    return target in _ELEMENTWISE or (
-        isinstance(target, OpOverload)
-        and (torch.Tag.pointwise in target.tags or str(target) in _ELEMENTWISE_QUANTIZATION)
-    )
+_ATTENTION = aten.scaled_dot_product_attention.default
+# Which of their arguments is the probability.
+_DROPOUTS = {aten.dropout.default: "p", aten.native_dropout.default: "p", _ATTENTION: "dropout_p"}
 
 
 def is_known(target: OpOverload) -> bool:
     """Whether a rule says what the operator does to tokens, or to what depends on their number."""
-    return (
-        torch.Tag.pointwise in target.tags
-        or target in LOCAL
-        or any(target in known for known in (
-            _ELEMENTWISE, _SOFTMAX, _NORMS, _ALONG_DIMS, _JOINS, _PICKS, _PRODUCTS, _ATTENTION,
-            MOVES, PADDINGS, CONVOLUTIONS, CUTS,
-        ))
-        or target is aten.embedding.default
-    )  # fmt: skip
+    return _rule(target) is not None or target in LOCAL
 
 
 def can_repeat(node: Node) -> bool:
@@ -123,7 +93,7 @@ def can_repeat(node: Node) -> bool:
     return (
         node.target in MOVES
         or node.target in (operator.getitem, aten.linear.default)
-        or (is_elementwise(node) and len(node.all_input_nodes) == 1)
+        or (_rule(node.target) is classify_elementwise and len(node.all_input_nodes) == 1)
     )
 
 
@@ -137,16 +107,12 @@ def classify(rw: Rewriter, node: Node) -> Any:
     if node.target is operator.getitem:
         known = rw.values[arguments(node)[0]]
         return known[arguments(node)[1]] if isinstance(known, list) else known
+    _require_not_random(node)
     operands = [rw.values.get(n) for n in node.all_input_nodes]
     kinds = {v.kind for v in operands if isinstance(v, Value)}
     tokens = {Kind.ROWS, Kind.PADDED, Kind.LONGER, Kind.SCORES, Kind.WEIGHTS, Kind.LAST}
     if not kinds & tokens:
-        return _without_tokens(rw, node, kinds, fake)
-    if (
-        isinstance(node.target, OpOverload)
-        and torch.Tag.nondeterministic_seeded in node.target.tags
-    ):
-        _require_no_dropout(node)
+        return _without_tokens(rw, kinds, fake)
     if Kind.LAST in kinds:
         if kinds & (tokens - {Kind.LAST}):
             raise NotCausalError(node, "what the last token gave would reach earlier ones")
@@ -156,12 +122,7 @@ def classify(rw: Rewriter, node: Node) -> Any:
     return value
 
 
-def _without_tokens(rw: Rewriter, node: Node, kinds: set[Kind], fake: Any) -> Value:
-    if (
-        isinstance(node.target, OpOverload)
-        and torch.Tag.nondeterministic_seeded in node.target.tags
-    ):
-        raise NotCausalError(node, "it is random")
+def _without_tokens(rw: Rewriter, kinds: set[Kind], fake: Any) -> Value:
     depends = Kind.LENGTH in kinds
     values = fake if isinstance(fake, (list, tuple)) else [fake]
     depends |= any(depends_on(v, rw.symbol) for v in values if isinstance(v, Tensor))
@@ -169,39 +130,19 @@ def _without_tokens(rw: Rewriter, node: Node, kinds: set[Kind], fake: Any) -> Va
 
 
 def _with_tokens(rw: Rewriter, node: Node) -> Any:
-    target = node.target
     padded = any(rw._is(n, Kind.PADDED) for n in node.all_input_nodes)
-    if padded and target not in CONVOLUTIONS:
+    if padded and node.target not in CONVOLUTIONS:
         raise NotCausalError(node, "tokens padded before the first, and no convolution of them")
     if any(rw._is(n, Kind.LONGER) for n in node.all_input_nodes):
         return classify_cut(rw, node)
     if is_selection(rw, node):
         return LAST
-    if target in MOVES:
-        return classify_move(rw, node)
-    rw.lengths.require_same_numbers(node)
-    if target in _ATTENTION:
-        return classify_attention(rw, node)
-    if is_elementwise(node):
-        return _classify_elementwise(rw, node)
-    if target in _PRODUCTS:
-        return _classify_product(rw, node)
-    if target is aten.embedding.default:
-        return _classify_embedding(rw, node)
-    if target in _SOFTMAX and _operand(rw, node, 0).kind is Kind.SCORES:
-        return _classify_softmax(rw, node)
-    is_choice = str(target) == _CHOOSE_BY_TOKEN
-    if target in PADDINGS:
-        return classify_padding(rw, node)
-    if target in CONVOLUTIONS:
-        return classify_convolution(rw, node)
-    if target in _NORMS or target in _ALONG_DIMS or is_choice:
-        return _classify_along_dims(rw, node)
-    if target in _JOINS:
-        return _classify_join(rw, node)
-    if target in _PICKS:
-        return _classify_pick(rw, node)
-    raise NotCausalError(node, "it is not known how this operator moves values between tokens")
+    rule = _rule(node.target)
+    if rule is not classify_move:  # that looks at its numbers itself
+        rw.lengths.require_same_numbers(node)
+    if rule is None:
+        raise NotCausalError(node, "it is not known how this operator moves values between tokens")
+    return rule(rw, node)
 
 
 def _require_no_other_length(rw: Rewriter, node: Node, value: Any) -> None:
@@ -219,74 +160,19 @@ def _require_no_other_length(rw: Rewriter, node: Node, value: Any) -> None:
                 )
 
 
-def _operand(rw: Rewriter, node: Node, index: int) -> Value:
-    value = rw.values.get(arguments(node)[index])
-    return value if isinstance(value, Value) else FIXED
-
-
-def _require_no_dropout(node: Node) -> None:
-    if node.target in _ATTENTION:
-        return  # it looks at its own probability
-    if node.target in _RANDOM:
-        probability, training = arguments(node)[1], arguments(node)[2]
-        if training is False or probability == 0:
-            return
+def _require_not_random(node: Node) -> None:
+    target = node.target
+    if not isinstance(target, OpOverload) or torch.Tag.nondeterministic_seeded not in target.tags:
+        return
+    if target not in _DROPOUTS:
+        raise NotCausalError(node, "it is random")
+    given = bound_arguments(node)
+    if given[_DROPOUTS[target]] != 0 and given.get("train") is not False:
         raise NotCausalError(node, "dropout in training mode; export model.eval()")
-    raise NotCausalError(node, "it is random")
-
-
-# Elementwise operators, joins.
-
-
-def _aligned(node: Node, operand: Node) -> int:
-    """What to add to a dim of the operand to have that of the result."""
-    return node.meta["val"].dim() - operand.meta["val"].dim()
-
-
-def _tensor_operands(node: Node) -> list[Node]:
-    return [n for n in node.all_input_nodes if isinstance(n.meta.get("val"), Tensor)]
-
-
-def _classify_elementwise(rw: Rewriter, node: Node) -> Value:
-    if isinstance(node.meta["val"], (list, tuple)):
-        raise NotCausalError(node, "several results of an elementwise operator are not supported")
-    roles: dict[int, str] = {}
-    kinds = set()
-    for operand in _tensor_operands(node):
-        value = rw.values[operand]
-        kinds.add(value.kind)
-        for dim, role in value.dims().items():
-            at = dim + _aligned(node, operand)
-            if roles.setdefault(at, role) != role:
-                raise NotCausalError(node, f"dim {at} would be one of queries and of keys")
-    places = {role: [d for d, r in roles.items() if r == role] for role in ("row", "col")}
-    if any(len(found) > 1 for found in places.values()):
-        raise NotCausalError(node, "it combines tokens with other tokens")
-    for operand in _tensor_operands(node):
-        if rw.values[operand].kind is Kind.LENGTH:
-            _check_table_dims(rw, node, operand, roles)
-    row = places["row"][0]
-    if Kind.SCORES in kinds:
-        col = places["col"][0]
-        return Value(Kind.SCORES, row, col, hidden_after(rw, node, row, col))
-    if Kind.WEIGHTS in kinds:
-        if node.target not in _KEEPS_ZERO:
-            raise NotCausalError(node, "weights of later tokens may not stay zero")
-        return Value(Kind.WEIGHTS, row, places["col"][0])
-    return Value(Kind.ROWS, row)
-
-
-def _check_table_dims(rw: Rewriter, node: Node, operand: Node, roles: dict[int, str]) -> None:
-    for dim in token_dims(operand.meta["val"], rw.symbol):
-        if dim + _aligned(node, operand) not in roles:
-            raise NotCausalError(
-                node, f"dim {dim} of {operand.name}, one of positions, meets no dim of tokens"
-            )
-    rw.lengths.prove([operand])
 
 
 def _classify_embedding(rw: Rewriter, node: Node) -> Value:
-    weight, ids = arguments(node)[0], _operand(rw, node, 1)
+    weight, ids = arguments(node)[0], rw.operand_value(node, 1)
     is_fixed = rw.values[weight].kind in (Kind.FIXED, Kind.LENGTH)
     if not is_fixed or token_dims(weight.meta["val"], rw.symbol) or ids.kind is not Kind.ROWS:
         raise NotCausalError(node, "it picks among tokens or positions")
@@ -316,21 +202,18 @@ def _classify_join(rw: Rewriter, node: Node) -> Value:
 
 
 def _classify_pick(rw: Rewriter, node: Node) -> Value:
-    value = _classify_elementwise(rw, node)
+    value = classify_elementwise(rw, node)
     if value.kind is not Kind.ROWS:
         raise NotCausalError(node, "scores are picked by index")
     dim = arguments(node)[1] % node.meta["val"].dim()
-    extents = [n.meta["val"].shape[value.row] for n in _tensor_operands(node)]
+    extents = [n.meta["val"].shape[value.row] for n in tensor_operands(node)]
     if dim == value.row or any(n != extents[0] for n in extents):
         raise NotCausalError(node, "it picks among tokens")
     return value
 
 
-# Operators along dims.
-
-
 def _classify_along_dims(rw: Rewriter, node: Node) -> Any:
-    value = _operand(rw, node, 0)
+    value = rw.operand_value(node, 0)
     if value.kind is not Kind.ROWS:
         raise NotCausalError(node, "scores that were not made weights by a softmax over the keys")
     rank = arguments(node)[0].meta["val"].dim()
@@ -359,7 +242,9 @@ def _only_token_dim(rw: Rewriter, node: Node, fake: Tensor) -> int:
 
 
 def _classify_softmax(rw: Rewriter, node: Node) -> Value:
-    value = _operand(rw, node, 0)
+    value = rw.operand_value(node, 0)
+    if value.kind is not Kind.SCORES:
+        return _classify_along_dims(rw, node)  # type: ignore[no-any-return]
     dim = arguments(node)[1] % node.meta["val"].dim()
     if dim != value.col:
         raise NotCausalError(node, "softmax over the queries, or beside the keys")
@@ -367,51 +252,29 @@ def _classify_softmax(rw: Rewriter, node: Node) -> Value:
     return Value(Kind.WEIGHTS, value.row, value.col)
 
 
-# Products.
+Rule = Callable[[Rewriter, Node], Any]
+# By operator, or by its name where it is registered late.
+_RULES: dict[Any, Rule] = {
+    **dict.fromkeys(ELEMENTWISE, classify_elementwise),
+    **dict.fromkeys(MOVES, classify_move),
+    **dict.fromkeys(PADDINGS, classify_padding),
+    **dict.fromkeys(CONVOLUTIONS, classify_convolution),
+    **dict.fromkeys(PRODUCTS, classify_product),
+    **dict.fromkeys((*_ALONG_DIMS, *_NORMS, _CHOOSE_BY_TOKEN), _classify_along_dims),
+    **dict.fromkeys(_SOFTMAX, _classify_softmax),
+    **dict.fromkeys(_JOINS, _classify_join),
+    **dict.fromkeys(_PICKS, _classify_pick),
+    aten.linear.default: classify_linear,
+    aten.embedding.default: _classify_embedding,
+    _ATTENTION: classify_attention,
+}
 
 
-def _classify_product(rw: Rewriter, node: Node) -> Value:
-    if node.target is aten.linear.default:
-        value = _operand(rw, node, 0)
-        rank = node.meta["val"].dim()
-        weights = [_operand(rw, node, i).kind for i in range(1, len(arguments(node)))]
-        if value.kind is not Kind.ROWS or value.row == rank - 1 or set(weights) - {Kind.FIXED}:
-            raise NotCausalError(node, "a linear over the tokens, or whose weight depends on them")
-        return value
-    first = 1 if node.target in (aten.addmm.default, aten.baddbmm.default) else 0
-    value = _product_value(rw, node, arguments(node)[first], arguments(node)[first + 1])
-    if first == 1:
-        addend = arguments(node)[0]
-        if rw.values[addend].kind not in (Kind.FIXED, Kind.LENGTH):
-            raise NotCausalError(node, "the addend of a product depends on tokens")
-        if rw.values[addend].kind is Kind.LENGTH:
-            _check_table_dims(rw, node, addend, value.dims())
-        if value.kind is Kind.SCORES:
-            assert value.row is not None and value.col is not None
-            hidden = hidden_by_addend(rw, node, value.row, value.col)
-            return Value(value.kind, value.row, value.col, hidden)
-    return value
-
-
-def _product_value(rw: Rewriter, node: Node, a: Node, b: Node) -> Value:
-    va, vb = rw.values[a], rw.values[b]
-    rank_a, rank_b, rank = a.meta["val"].dim(), b.meta["val"].dim(), node.meta["val"].dim()
-    if min(rank_a, rank_b) < 2:
-        raise NotCausalError(node, "a product with a vector")
-    m, k, n = rank_a - 2, rank_a - 1, rank_b - 1
-    if va.kind is Kind.WEIGHTS and vb.kind is Kind.ROWS:
-        if (va.row, va.col, vb.row) == (m, k, n - 1):
-            return Value(Kind.ROWS, rank - 2)
-    elif va.kind is Kind.ROWS and vb.kind is Kind.ROWS:
-        if va.row == m and vb.row == n:
-            return Value(Kind.SCORES, rank - 2, rank - 1)
-        if va.row < m and vb.row < n - 1 and va.row + rank - rank_a == vb.row + rank - rank_b:
-            return Value(Kind.ROWS, va.row + rank - rank_a)
-    elif va.kind is Kind.ROWS and vb.kind is Kind.FIXED and va.row != k:
-        return Value(Kind.ROWS, va.row + rank - rank_a)
-    elif va.kind is Kind.FIXED and vb.kind is Kind.ROWS and vb.row != n - 1:
-        return Value(Kind.ROWS, vb.row + rank - rank_b)
-    raise NotCausalError(node, "a product that sums over tokens, but is no attention")
+def _rule(target: Any) -> Rule | None:
+    rule = _RULES.get(target) or _RULES.get(str(target))
+    if rule is None and isinstance(target, OpOverload) and torch.Tag.pointwise in target.tags:
+        return classify_elementwise
+    return rule
 
 
 # Making versions.
@@ -423,7 +286,7 @@ def apply(rw: Rewriter, node: Node, version: str) -> Any:
     if node.target is operator.getitem:
         source = rw.new[version, arguments(node)[0]]
         return source[arguments(node)[1]]
-    if node.target in _ATTENTION:
+    if node.target is _ATTENTION:
         return make_attention(rw, node)
     if node.target in CONVOLUTIONS:
         return make_convolution(rw, node)
@@ -451,7 +314,7 @@ def operand_of(rw: Rewriter, node: Node, operand: Node, version: str) -> Any:
         if version == FULL:
             dims = dict.fromkeys(dims, "col")
         return rw.table(operand, dims)
-    if version == ROWS and _is_other_side(rw, node, operand):
+    if version == ROWS and is_other_side(rw, node, operand):
         return rw.full(operand)
     return rw.new[version, operand]
 
@@ -463,16 +326,5 @@ def _table_roles(rw: Rewriter, node: Node, operand: Node) -> dict[int, str]:
     if node.target in _JOINS:
         row = next(rw.values[n].row for n in arguments(node)[0] if rw.values[n].kind is Kind.ROWS)
         return {row: "row"}
-    shift = _aligned(node, operand)
+    shift = aligned(node, operand)
     return {d - shift: role for d, role in value.dims().items()}
-
-
-def _is_other_side(rw: Rewriter, node: Node, operand: Node) -> bool:
-    """Whether all tokens' entries are needed: the keys or the values of a written attention."""
-    if node.target not in _PRODUCTS or node.target is aten.linear.default:
-        return False
-    first = 1 if node.target in (aten.addmm.default, aten.baddbmm.default) else 0
-    if operand is not arguments(node)[first + 1]:
-        return False
-    left = rw.values[arguments(node)[first]].kind
-    return left is Kind.WEIGHTS or rw.values[node].kind is Kind.SCORES

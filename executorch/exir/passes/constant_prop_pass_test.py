@@ -4,11 +4,7 @@ from torch.export.graph_signature import InputKind
 from executorch.exir import to_edge
 from executorch.exir.capture._callable import as_module
 from executorch.exir.passes.constant_prop_pass import constant_prop_pass
-from executorch.exir.testing import targets
-
-
-def edge(module, *args):
-    return to_edge(torch.export.export(module, args)).exported_program()
+from executorch.exir.testing import edge, targets
 
 
 class Tied(torch.nn.Module):

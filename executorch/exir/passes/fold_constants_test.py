@@ -5,11 +5,7 @@ from executorch.exir import ExecutorchBackendConfig, to_edge
 from executorch.exir.graph.pass_driver import run_passes
 from executorch.exir.graph.program_view import ProgramView
 from executorch.exir.passes.fold_constants import FoldConstants
-from executorch.exir.testing import targets
-
-
-def edge(module, *args, **options):
-    return to_edge(torch.export.export(module, args, **options)).exported_program()
+from executorch.exir.testing import edge, targets
 
 
 class Tied(torch.nn.Module):

@@ -1,10 +1,6 @@
 import torch
 
-from executorch.exir import to_edge
-
-
-def edge(module, *args):
-    return to_edge(torch.export.export(module, args)).exported_program()
+from executorch.exir.testing import edge
 
 
 class Arithmetic(torch.nn.Module):

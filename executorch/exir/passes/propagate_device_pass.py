@@ -28,6 +28,11 @@ def _parse_device_spec_value(value: bytes) -> tuple[DeviceType, int]:
     """(type, index) of `cuda:0`, in any case; without an index the first. ValueError for a type
     that there is not, or an index that is no number."""
     kind, _, index = value.decode("utf-8", errors="replace").strip().lower().partition(":")
+    if index and not index.isdecimal():
+        raise ValueError(
+            f"{TARGET_DEVICE_COMPILE_SPEC_KEY}: expected a device's number behind the colon of "
+            f"{value!r}, found {index!r}"
+        )
     for device in DeviceType:
         if device.name.lower() == kind:
             return device, int(index or 0)

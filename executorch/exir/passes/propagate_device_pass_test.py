@@ -72,6 +72,12 @@ def on_device(program):
     ]
 
 
+@pytest.mark.parametrize("device", ["cuda:first", "cuda:-1"])
+def test_the_index_of_a_device_is_a_number(device):
+    with pytest.raises(ValueError, match=f"target_device: expected a device's number.*{device}"):
+        lowered(lambda x: x + x, 1, [device])
+
+
 def test_a_delegate_reads_and_writes_the_memory_of_its_device():
     program = lowered(lambda a, b: a + b, 2, ["CUDA:1"])
     assert copies(program) == (2, 1)

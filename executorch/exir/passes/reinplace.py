@@ -7,6 +7,7 @@ from typing import Any
 import torch
 from torch.export import ExportedProgram
 from torch.fx import Node
+from torch.fx.node import map_arg
 
 from executorch.exir.dialects._ops import ops as exir_ops
 from executorch.exir.graph.graph_edit import same_shape
@@ -27,7 +28,7 @@ class Reinplace(Pass):
     After     y = index_put_(x, i, v)
     Requires  a functional edge graph, before out variants and write-backs.
     Leaves    operands that are constants or inputs of the caller, results of another shape or type,
-              operators without an in-place form.
+              operators that read the operand in a second place, or without an in-place form.
     wanted     edge operators
     overrides  functional operator -> what writes into its first argument, where the name is not the
                same with `_`; ValueError if the two do not belong together
@@ -118,5 +119,9 @@ def _may_overwrite(node: Node, fixed: Set[Node], order: dict[Node, int]) -> bool
             if is_view_copy(user) and user not in family:
                 family.add(user)
                 pending.append(user)
+    others: set[Node] = set()
+    map_arg((node.args[1:], node.kwargs), others.add)
+    if others & family:
+        return False  # it would read what it has written
     uses = {user for member in family for user in member.users}
     return all(order[user] <= order[node] for user in uses)

@@ -72,6 +72,26 @@ def test_buffer_whose_old_value_is_read_later_is_not_written_in_place():
     assert "aten::index_put_" not in _operators(late)
 
 
+def test_what_is_read_in_a_second_place_is_not_written_in_place():
+    class Reversed(nn.Module):
+        def forward(self, x):
+            y = torch.sin(x)
+            return y.index_put((torch.tensor([3, 2, 1, 0]),), y)
+
+    class ThroughView(nn.Module):
+        def forward(self, x):
+            y = torch.sin(x)
+            places = (torch.tensor([1, 0]),)
+            return y.view(2, 2).index_put(places, y.view(2, 2))
+
+    for model in (Reversed(), ThroughView()):
+        x = torch.randn(4)
+        edge = to_edge(export(model, (x,)))
+        reinplace_pass(edge.exported_program())
+        method = Runtime.get().load_program(edge.to_executorch().buffer).load_method("forward")
+        torch.testing.assert_close(method.execute((x,))[0], model(x))
+
+
 class _Swap(nn.Module):
     def __init__(self):
         super().__init__()

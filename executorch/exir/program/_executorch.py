@@ -46,7 +46,7 @@ from executorch.exir.passes.spec_prop_pass import SpecPropPass
 from executorch.exir.passes.weights_to_outputs_pass import WeightsToOutputs
 from executorch.exir.program._options import check_backend_options, check_named_data
 from executorch.exir.program._shared_state import shared_buffers
-from executorch.exir.schema import Program, ScalarType, Tensor
+from executorch.exir.schema import Program, ScalarType, Tensor, TensorDataLocation
 from executorch.exir.tensor_layout import TensorLayout
 
 
@@ -363,8 +363,6 @@ def _external_files(
 
 
 def _external_layouts(program: Program) -> dict[str, TensorLayout]:
-    from executorch.exir.schema import TensorDataLocation
-
     found: dict[str, TensorLayout] = {}
     for plan in program.execution_plan:
         for value in plan.values:

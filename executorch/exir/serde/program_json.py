@@ -153,7 +153,7 @@ def program_from_json(
         for gm in all_graph_modules(program.graph_module):
             operators_to_calls(gm.graph)
     except _DAMAGE as error:
-        raise ValueError(f"no serialized exported program: {_first_line(error)}") from error
+        raise ValueError(f"no serialized exported program: {_last_line(error)}") from error
     for gm in all_graph_modules(program.graph_module):
         for graph_node in gm.graph.nodes:
             _restore_handle(graph_node, handles)
@@ -165,7 +165,7 @@ def program_from_json(
 _TUPLE_TO_LIST = str.maketrans("()", "[]")
 
 
-def _first_line(error: Exception) -> str:
+def _last_line(error: Exception) -> str:
     return f"{type(error).__name__}: {str(error).strip().splitlines()[-1] if str(error) else ''}"
 
 

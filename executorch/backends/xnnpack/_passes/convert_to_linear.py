@@ -4,6 +4,7 @@ from typing import Any
 
 from torch.fx import GraphModule, Node
 
+from executorch.backends.xnnpack.linear import rows_around
 from executorch.exir.dialects._ops import ops
 from executorch.exir.graph.graph_edit import insert_before, replace_node
 from executorch.exir.graph.pass_driver import GraphPass
@@ -28,8 +29,8 @@ class ConvertToLinearPass(GraphPass):
             if parts is None:
                 continue
             x, weight, bias = parts
-            output = _split_view(node, x)
-            source = x.args[0] if output is not node else x
+            rows = rows_around(node)
+            source, output = (x, node) if rows is None else (rows.source, rows.split)
             arguments = (source, weight) if bias is None else (source, weight, bias)
             value = output.meta["val"]
             linear = insert_before(output, _aten.linear.default, arguments, value=value)
@@ -58,15 +59,3 @@ def _parts(node: Node) -> tuple[Any, Node, Any] | None:
         )
     )
     return (x, transposed.args[0], bias) if is_transposed else None  # type: ignore
-
-
-def _split_view(node: Node, x: Any) -> Node:
-    """The view that splits what a view of x joined, and `node` if there is none."""
-    views = (_aten.view_copy.default, _aten.view.default)
-    if not isinstance(x, Node) or x.target not in views or len(node.users) != 1:
-        return node
-    (user,) = node.users
-    before = x.args[0].meta["val"].shape  # type: ignore[union-attr]
-    after = user.meta["val"].shape if user.target in views else ()
-    joined = len(before) > 2 and len(after) == len(before)
-    return user if joined and tuple(after[:-1]) == tuple(before[:-1]) else node

@@ -33,6 +33,17 @@ class Cat(nn.Module):
         return torch.cat(xs, 1)
 
 
+class Regrouped(nn.Module):
+    """A product whose operand has other rows than the value it is a view of."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(5, 4))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.mm(x.view(12, 4), self.weight.t()).view(2, 3, 10)
+
+
 class Maxima(nn.Module):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         return torch.max(nn.functional.max_pool2d(x, 2).clone(), 1).values
@@ -45,6 +56,13 @@ CASES = {  # module, inputs, passes (all if empty), what is there afterwards, wh
     "linear without bias": (
         nn.Linear(8, 4, bias=False),
         (X[0],),
+        [ConvertToLinearPass],
+        aten.linear.default,
+        aten.mm,
+    ),
+    "product of other rows": (
+        Regrouped(),
+        (X,),
         [ConvertToLinearPass],
         aten.linear.default,
         aten.mm,

@@ -47,6 +47,11 @@ def _gelu(to: Lowering, node: Node) -> None:
     to.unary(node, "Gelu")
 
 
+def _not_clamp(node: Node) -> str | None:
+    low, high = clamp_bounds(node)
+    return None if low <= high else f"bounds {low:g} and {high:g}, the lower one first expected"
+
+
 @lowers(
     aten.relu.default,
     kind="Clamp",
@@ -60,8 +65,9 @@ def _gelu(to: Lowering, node: Node) -> None:
     config="HardtanhConfig",
     integers="moves",
     passes_on=("hardtanh", "hardtanh_", "relu6"),
+    unless=_not_clamp,
 )
-@lowers(aten.clamp.default, kind="Clamp", config="ClampConfig", integers="moves")
+@lowers(aten.clamp.default, kind="Clamp", config="ClampConfig", integers="moves", unless=_not_clamp)
 def _clamp(to: Lowering, node: Node) -> None:
     to.unary(node, "Clamp", bounds=clamp_bounds(node))
 

@@ -146,6 +146,8 @@ def _not_mean(node: Node) -> str | None:
     dims = sorted(d % 4 for d in cast("list[int]", node.args[1]))
     if x.dim() != 4 or dims != [2, 3]:
         return "a mean over other dims than height and width of images"
+    if any(isinstance(n, int) and n == 0 for n in x.shape[2:]):
+        return "a mean over no elements"
     if not argument(node, "keepdim") and not is_static(x.shape[1:2]):
         return "a mean without keepdim over a symbolic number of channels"
     return None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -152,6 +154,29 @@ def test_a_maximum_that_skips_pixels_runs_on_kernels() -> None:
     edge = lowered(nn.MaxPool2d(2, stride=3), x, XnnpackPartitioner())
     assert n_delegated(edge) == 0
     assert torch.equal(run(edge, x), nn.MaxPool2d(2, stride=3)(*x))
+
+
+@pytest.mark.parametrize(
+    ("function", "shape"),
+    [
+        (lambda x: torch.clamp(x, 2, -2), (2, 4)),
+        (lambda x: torch.clamp(x + x, 2, -2), (2, 4)),
+        (lambda x: torch.clamp(x, min=math.nan), (2, 4)),
+        (lambda x: x.mean((2, 3)), (1, 2, 0, 3)),
+        (lambda x: x.mean((2, 3), keepdim=True), (1, 2, 3, 0)),
+    ],
+)
+def test_bounds_in_no_order_and_means_of_nothing_run_on_kernels(
+    function: Callable[[Tensor], Tensor], shape: tuple[int, ...]
+) -> None:
+    class Module(nn.Module):
+        def forward(self, x: Tensor) -> Tensor:
+            return function(x)
+
+    x = torch.randn(shape)
+    edge = lowered(Module(), (x,), XnnpackPartitioner())
+    assert get_delegation_info(edge.exported_program().graph_module).left_out
+    torch.testing.assert_close(run(edge, (x,)), function(x), equal_nan=True)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16])

@@ -21,7 +21,7 @@ from executorch.exir.program._decompositions import (  # noqa: F401 (they add th
     sequences,
 )
 from executorch.exir.program._decompositions._rule import RULES
-from executorch.exir.torch_internals import OpOverload
+from executorch.exir.torch_internals import OpOverload, get_decompositions
 
 _aten = torch.ops.aten
 
@@ -42,8 +42,6 @@ _OF_TORCH = """
 
 def core_table() -> dict[OpOverload, Callable[..., Any]]:
     """Operator -> decomposition, of all that are known by now."""
-    from executorch.exir.torch_internals import get_decompositions
-
     table = dict(torch.export.default_decompositions())
     table.update(get_decompositions(_of_torch()))
     table.update(RULES)

@@ -1,0 +1,79 @@
+"""Operators that compute each entry from those at the same place of their operands."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+from torch.fx import Node
+
+from executorch.exir.incremental.errors import NotCausalError
+from executorch.exir.incremental.lengths import token_dims
+from executorch.exir.incremental.masks import hidden_after
+from executorch.exir.incremental.rewriter import Rewriter
+from executorch.exir.incremental.values import Kind, Value
+
+aten = torch.ops.aten
+
+# Besides all that torch tags so. Quantization goes by name, since it is registered late; its
+# parameters by token broadcast.
+ELEMENTWISE = {
+    aten.dropout.default, aten.native_dropout.default, aten.to.dtype, aten.to.dtype_layout,
+    aten.to.device, aten._to_copy.default, aten.masked_fill.Tensor, aten.where.ScalarOther,
+    aten.where.ScalarSelf, aten.lift_fresh_copy.default,
+    "quantized_decomposed.quantize_per_token.default",
+    "quantized_decomposed.dequantize_per_token.default",
+    "quantized_decomposed.quantize_per_tensor.default",
+    "quantized_decomposed.dequantize_per_tensor.default",
+}  # fmt: skip
+# Zero stays zero.
+_KEEPS_ZERO = {
+    aten.mul.Tensor, aten.mul.Scalar, aten.div.Tensor, aten.div.Scalar, aten.dropout.default,
+    aten.to.dtype, aten.to.dtype_layout, aten.to.device, aten._to_copy.default,
+}  # fmt: skip
+
+
+def aligned(node: Node, operand: Node) -> int:
+    """What to add to a dim of the operand to have that of the result."""
+    return node.meta["val"].dim() - operand.meta["val"].dim()
+
+
+def tensor_operands(node: Node) -> list[Node]:
+    return [n for n in node.all_input_nodes if isinstance(n.meta.get("val"), Tensor)]
+
+
+def classify_elementwise(rw: Rewriter, node: Node) -> Value:
+    if isinstance(node.meta["val"], (list, tuple)):
+        raise NotCausalError(node, "several results of an elementwise operator are not supported")
+    roles: dict[int, str] = {}
+    kinds = set()
+    for operand in tensor_operands(node):
+        value = rw.values[operand]
+        kinds.add(value.kind)
+        for dim, role in value.dims().items():
+            at = dim + aligned(node, operand)
+            if roles.setdefault(at, role) != role:
+                raise NotCausalError(node, f"dim {at} would be one of queries and of keys")
+    places = {role: [d for d, r in roles.items() if r == role] for role in ("row", "col")}
+    if any(len(found) > 1 for found in places.values()):
+        raise NotCausalError(node, "it combines tokens with other tokens")
+    for operand in tensor_operands(node):
+        if rw.values[operand].kind is Kind.LENGTH:
+            check_table_dims(rw, node, operand, roles)
+    row = places["row"][0]
+    if Kind.SCORES in kinds:
+        col = places["col"][0]
+        return Value(Kind.SCORES, row, col, hidden_after(rw, node, row, col))
+    if Kind.WEIGHTS in kinds:
+        if node.target not in _KEEPS_ZERO:
+            raise NotCausalError(node, "weights of later tokens may not stay zero")
+        return Value(Kind.WEIGHTS, row, places["col"][0])
+    return Value(Kind.ROWS, row)
+
+
+def check_table_dims(rw: Rewriter, node: Node, operand: Node, roles: dict[int, str]) -> None:
+    for dim in token_dims(operand.meta["val"], rw.symbol):
+        if dim + aligned(node, operand) not in roles:
+            raise NotCausalError(
+                node, f"dim {dim} of {operand.name}, one of positions, meets no dim of tokens"
+            )
+    rw.lengths.prove([operand])
