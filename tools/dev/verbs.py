@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-import hashlib
+import difflib
 import inspect
 import json
 import os
@@ -16,18 +16,16 @@ from pathlib import Path
 
 from dev.arm64 import setup_arm64
 from dev.browser import copy_page, install_peer, setup_browser
-from dev.setup import PYTHON, PYTHON_TARGETS, TORCH, VENV, link_checkout, setup
+from dev.environments import PEERS, UPSTREAM, make_peers, make_upstream, make_virtual_environment
+from dev.setup import PYTHON, PYTHON_TARGETS, VENV, link_checkout, setup
 from dev.steps import ROOT, StepFailed, show, step
 from dev.wheel import RAY_PACKAGES, build_wheel, setup_tries
 
 BUILD = ROOT / "build" / "dev"
 OUTPUT = ROOT / "output"
 NANOGPT = ROOT / "examples" / "nanogpt"
-UPSTREAM = ROOT / ".venv-upstream"
-PEERS = ROOT / ".venv-peers"
 DOCS = ROOT / ".venv-docs"
 RAY = ROOT / ".venv-ray"
-LLAMA_CPP = "@node-llama-cpp/linux-x64@3.22.1"  # prebuilt, for each instruction set
 JOBS = str(os.cpu_count() or 2)
 BENCHES_WITH_PEERS = ("models", "quantized", "kernels", "llm")  # of PEERS
 
@@ -189,7 +187,7 @@ def verb_browser(args: list[str]) -> int:
         return tests
     environment = []
     try:
-        _peers()
+        make_peers()
         environment = ["--peers-python", str(PEERS / "bin" / "python")]
     except StepFailed as e:  # the sizes and this side's times can still be had
         print(f"browser: {PEERS.name} is missing: {e}", file=sys.stderr)
@@ -312,11 +310,12 @@ def verb_bench(args: list[str]) -> int:
     """Measure beside peers: ./dev bench models|quantized|kernels|streams|tracing|...
     [OPTION...]; `./dev bench NAME --help` lists the options of one."""
     folder = ROOT / "tests" / "bench"
-    known = ", ".join(sorted(p.stem for p in folder.glob("[a-z]*.py")))
+    scripts = sorted(p.stem for p in folder.glob("[a-z]*.py") if not p.stem.endswith("_test"))
     # A script called tokenizers.py would hide the package from the others.
     name = {"tokenizers": "tokenizing"}.get(args[0], args[0]) if args else ""
     script = folder / f"{name}.py"
-    if not script.exists():
+    if name not in scripts:
+        known = ", ".join(scripts)
         print(f"usage: ./dev bench NAME [--help]; there are: {known}", file=sys.stderr)
         return 2
     if {"-h", "--help"} & set(args):
@@ -332,10 +331,10 @@ def verb_bench(args: list[str]) -> int:
         return python(str(script), *args[1:])
     environments = []
     for flag, make, folder in (
-        ("--upstream", _upstream, UPSTREAM),
-        ("--peers-python", _peers, PEERS),
+        ("--upstream", make_upstream, UPSTREAM),
+        ("--peers-python", make_peers, PEERS),
     ):
-        if make is _peers and script.stem not in BENCHES_WITH_PEERS:
+        if make is make_peers and script.stem not in BENCHES_WITH_PEERS:
             continue
         try:
             make()
@@ -362,7 +361,7 @@ def verb_ray(args: list[str]) -> int:
     process's: ./dev ray [pytest's arguments, for the tests alone]."""
     setup()
     build("dev", "executorch_command", *PYTHON_TARGETS)
-    _environment(RAY, "ray", *RAY_PACKAGES, "numpy", "pytest", "rich", "tabulate")
+    make_virtual_environment(RAY, "ray", *RAY_PACKAGES, "numpy", "pytest", "rich", "tabulate")
     python3 = RAY / "bin" / "python"
     link_checkout(python3)
     page = ["tests/readme/pages_test.py::test_the_code_of_a_page_runs[ray]"]
@@ -394,7 +393,7 @@ def verb_interop(args: list[str]) -> int:
     exchanged programs, and leave out the rest."""
     setup()
     build("dev")
-    _upstream()
+    make_upstream()
     interpreter = str(UPSTREAM / "bin" / "python")
     programs = python("-m", "tests.interop", "--upstream", interpreter, *args)
     if any(not arg.startswith("-") and not arg.endswith(".json") for arg in args):
@@ -410,35 +409,6 @@ def verb_seeds(args: list[str]) -> int:
     setup()
     build("dev")
     return python("-m", "tests.seeds", *args)
-
-
-def _upstream() -> None:
-    """Upstream's wheel in an environment of its own."""
-    _environment(UPSTREAM, "upstream", "executorch==1.5.1", "psutil")
-
-
-def _peers() -> None:
-    """The other runtimes that the benchmark compares with, in an environment of their own."""
-    requirements = ROOT / "tests" / "bench" / "requirements.txt"
-    digest = hashlib.sha256(requirements.read_bytes()).hexdigest()[:16]
-    _environment(PEERS, "peers", "-r", str(requirements), stamp=f"ready-{digest}")
-    if (PEERS / "node_modules" / LLAMA_CPP.rpartition("@")[0]).exists() or not shutil.which("npm"):
-        return
-    npm = ["npm", "install", "--no-save", "--no-audit", "--no-fund", "--prefix", str(PEERS)]
-    step("peers: llama.cpp", [*npm, LLAMA_CPP])
-
-
-def _environment(folder: Path, name: str, *packages: str, stamp: str = "ready") -> None:
-    ready = folder / stamp
-    if ready.exists():
-        return
-    python3 = folder / "bin" / "python"
-    if not python3.exists():
-        step(f"{name}: environment", ["python3", "-m", "venv", str(folder)])
-    pip = [str(python3), "-m", "pip", "install", "--disable-pip-version-check"]
-    step(f"{name}: PyTorch", [*pip, TORCH])
-    step(f"{name}: packages", [*pip, *packages])
-    ready.touch()
 
 
 def _tracked(*patterns: str) -> list[str]:
@@ -472,22 +442,33 @@ def asks_for_help(verb: str, args: list[str]) -> bool:
     return verb not in ("browser", "fuzz", "size", "wheel") and bool(asks & set(args))
 
 
-def main(argv: list[str]) -> int:
+def run_verb(argv: list[str]) -> int:
     name = {"-h": "help", "--help": "help"}.get(argv[0], argv[0]) if argv else "help"
     if name not in VERBS:
-        print(f"dev: no verb {name!r}; ./dev help lists them", file=sys.stderr)
+        close = difflib.get_close_matches(name, VERBS, n=1)
+        meant = f"; did you mean {close[0]!r}?" if close else ""
+        print(f"dev: no verb {name!r}{meant}; ./dev help lists them", file=sys.stderr)
         return 2
     if asks_for_help(name, argv[1:]):
         print(f"./dev {name}: {inspect.cleandoc(VERBS[name].__doc__ or '')}")
         return 0
     if name == "help" and argv[1:]:
-        return main([argv[1], "--help"])
+        return run_verb([argv[1], "--help"])
     takes = inspect.signature(VERBS[name]).parameters
     if argv[1:] and not takes:
         print(f"dev: {name} takes no arguments, found {' '.join(argv[1:])}", file=sys.stderr)
         return 2
+    return VERBS[name](argv[1:]) if takes else VERBS[name]()
+
+
+def main(argv: list[str]) -> int:
     try:
-        return VERBS[name](argv[1:]) if takes else VERBS[name]()
+        status = run_verb(argv)
+        sys.stdout.flush()
+        return status
+    except BrokenPipeError:  # of a reader such as head, which has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
     except StepFailed as e:
         print(f"dev: {e}", file=sys.stderr)
         return 1

@@ -107,3 +107,23 @@ def test_benches_that_name_other_runtimes_are_given_their_environment() -> None:
     scripts = (ROOT / "tests" / "bench").glob("[a-z]*.py")
     named = {p.stem for p in scripts if re.search(r"ONNX Runtime|OpenVINO", p.read_text())}
     assert named - {"bench_test"} <= set(verbs.BENCHES_WITH_PEERS)
+
+
+def test_a_reader_that_has_seen_enough_is_no_error() -> None:
+    for verb in ("help", "lint"):
+        command = f"{ROOT / 'dev'} {verb} --help | true; exit ${{PIPESTATUS[0]}}"
+        for _ in range(5):  # the reader may be slower than the writer
+            done = subprocess.run(["bash", "-c", command], capture_output=True, text=True)
+            assert done.stderr == ""
+
+
+def test_what_is_close_to_no_verb_is_suggested(capsys: pytest.CaptureFixture) -> None:
+    assert verbs.main(["tets"]) == 2
+    assert "did you mean 'test'?" in capsys.readouterr().err
+
+
+def test_tests_are_no_benches(capsys: pytest.CaptureFixture) -> None:
+    for name in ("bench_test", "_worker", ""):
+        assert verbs.main(["bench", name]) == 2
+        known = capsys.readouterr().err
+        assert "models" in known and "_test" not in known

@@ -5,6 +5,7 @@
 #include <executorch/runtime/executor/method_meta.h>
 #include <executorch/schema/program_generated.h>
 
+#include <cerrno>
 #include <charconv>
 #include <cstring>
 #include <filesystem>
@@ -30,7 +31,7 @@ Sizes parse_shape(const std::string& shape) {
     const auto [end, error] = std::from_chars(at, shape.data() + shape.size(), n);
     const bool last = end == shape.data() + shape.size();
     if (error != std::errc() || n < 0 || (!last && (*end != 'x' || end[1] == '\0'))) {
-      fail("'" + shape + "' is no shape; write 1x8");
+      reject("'" + shape + "' is no shape; write 1x8");
     }
     sizes.push_back(n);
     at = end + (last ? 0 : 1);
@@ -76,19 +77,45 @@ std::string generate(ScalarType dtype, size_t n, bool random, std::mt19937_64& e
   }
 }
 
-/// Describes a method's input for messages: "input 0 (Float 1x8 at most)".
-std::string describe(size_t index, ScalarType dtype, const Sizes& bound, bool is_dynamic) {
-  return "input " + std::to_string(index) + " (" + runtime::toString(dtype) + " " + text(bound) +
-         (is_dynamic ? " at most)" : ")");
+/// What a method says about one of its tensor inputs.
+struct Expected {
+  size_t index;
+  ScalarType dtype;
+  Sizes bound;
+  std::vector<aten::DimOrderType> dim_order;
+  bool is_dynamic;
+  size_t n_bytes;  // of the bound
+};
+
+Expected expected_of(const runtime::Method& method, size_t index) {
+  const auto info = method.method_meta().input_tensor_meta(index);
+  check(info.error(), "read what input " + std::to_string(index) + " is");
+  const auto& plan = method.plan();
+  const auto value = static_cast<uint32_t>(plan.inputs()->Get(static_cast<uint32_t>(index)));
+  const bool is_dynamic = plan.values()->Get(value)->val_as_Tensor()->shape_dynamism() !=
+                          executorch_flatbuffer::TensorShapeDynamism::STATIC;
+  return {index,
+          info->scalar_type(),
+          Sizes(info->sizes().begin(), info->sizes().end()),
+          {info->dim_order().begin(), info->dim_order().end()},
+          is_dynamic,
+          info->nbytes()};
 }
 
-void check_sizes(const std::string& input, const Sizes& sizes, const Sizes& bound,
-                 bool is_dynamic) {
-  bool fits = sizes.size() == bound.size();
+/// For messages: "input 0 (Float 1x8 at most)".
+std::string describe(const Expected& input) {
+  return "input " + std::to_string(input.index) + " (" + runtime::toString(input.dtype) + " " +
+         text(input.bound) + (input.is_dynamic ? " at most)" : ")");
+}
+
+/// `file`: where the sizes come from; empty: from an option.
+void check_sizes(const std::string& file, const Sizes& sizes, const Expected& input) {
+  bool fits = sizes.size() == input.bound.size();
   for (size_t d = 0; fits && d < sizes.size(); ++d) {
-    fits = is_dynamic ? sizes[d] <= bound[d] : sizes[d] == bound[d];
+    fits = input.is_dynamic ? sizes[d] <= input.bound[d] : sizes[d] == input.bound[d];
   }
-  if (!fits) fail(input + " cannot be " + text(sizes));
+  if (fits) return;
+  fail((file.empty() ? "" : file + ": ") + describe(input) + " cannot be " + text(sizes));
 }
 
 size_t count(const Sizes& sizes) {
@@ -100,6 +127,55 @@ size_t count(const Sizes& sizes) {
 // An upper bound on the header that NumPy writes in front of an array's bytes.
 constexpr uint64_t kMostHeaderBytes = 1 << 20;
 
+/// Reads the elements of `input`, whose sizes a file of raw bytes must have; a .npy file says its
+/// own, which may be only those of an option (`is_shaped`).
+void read_values(const std::string& path, const Expected& expected, bool is_shaped,
+                 InputTensor& input) {
+  std::string file = read_input_file(path, expected.n_bytes + kMostHeaderBytes);
+  if (is_npy(file)) {
+    const NpyArray array = read_npy(file, path);
+    if (array.dtype != input.dtype) {
+      fail(path + " holds " + runtime::toString(array.dtype) + ", expected for " +
+           describe(expected));
+    }
+    if (is_shaped && array.sizes != input.sizes) {
+      fail(path + " is " + text(array.sizes) + ", --shape says " + text(input.sizes));
+    }
+    input.sizes = array.sizes;
+    check_sizes(path, input.sizes, expected);
+    input.bytes = reorder(array.data, input.sizes, {input.dim_order.data(), input.dim_order.size()},
+                          runtime::elementSize(input.dtype), true);
+    return;
+  }
+  check_sizes("", input.sizes, expected);
+  const size_t n_bytes = count(input.sizes) * runtime::elementSize(input.dtype);
+  if (file.size() != n_bytes) {
+    fail("input file " + path + " has " + std::to_string(file.size()) + " bytes, " +
+         describe(expected) + " as " + text(input.sizes) + " " + std::to_string(n_bytes) +
+         (expected.is_dynamic ? "; --shape says how large it is" : ""));
+  }
+  input.bytes = std::move(file);
+}
+
+/// The value of the `n`th tensor input.
+InputTensor value_of(const Expected& expected, size_t n, const InputOptions& options,
+                     std::mt19937_64& engine) {
+  InputTensor input{expected.index, expected.dtype, expected.bound, expected.dim_order, {}};
+  const bool is_shaped = n < options.shapes.size() && options.shapes[n] != "-";
+  if (is_shaped) input.sizes = parse_shape(options.shapes[n]);
+  if (options.files.empty()) {
+    check_sizes("", input.sizes, expected);
+    input.bytes = generate(input.dtype, count(input.sizes), options.fill == "random", engine);
+  } else if (n < options.files.size()) {
+    read_values(options.files[n], expected, is_shaped, input);
+  }
+  if (input.dtype == ScalarType::Bool) {
+    // NumPy's files may hold any bytes.
+    for (char& byte : input.bytes) byte = byte != 0;
+  }
+  return input;
+}
+
 }  // namespace
 
 std::string read_input_file(const std::string& path, uint64_t most) {
@@ -108,10 +184,14 @@ std::string read_input_file(const std::string& path, uint64_t most) {
   using std::filesystem::file_type;
   // Read at most `most` bytes, since a device such as /dev/zero has no end.
   if (status.type() != file_type::regular && status.type() != file_type::fifo) {
-    fail("cannot read input file " + path);
+    const bool is_there = std::filesystem::exists(status);
+    fail(
+        "cannot read input file '" + path + "': " +
+        (is_there ? "it is a directory or device" : std::strerror(error ? error.value() : ENOENT)));
   }
+  errno = 0;
   std::ifstream file(path, std::ios::binary);
-  if (!file) fail("cannot read input file " + path);
+  if (!file) fail("cannot read input file '" + path + "': " + std::strerror(errno));
   std::string bytes;
   for (char block[1 << 16]; file.read(block, sizeof(block)) || file.gcount() > 0;) {
     bytes.append(block, static_cast<size_t>(file.gcount()));
@@ -119,72 +199,30 @@ std::string read_input_file(const std::string& path, uint64_t most) {
       fail("input file " + path + " has more than " + std::to_string(most) + " bytes");
     }
   }
-  if (file.bad()) fail("cannot read input file " + path);
+  if (file.bad()) fail("cannot read input file '" + path + "': " + std::strerror(errno));
   return bytes;
 }
 
 Inputs::Inputs(const runtime::Method& method, const InputOptions& options) {
   const auto meta = method.method_meta();
-  const auto& plan = method.plan();
   std::mt19937_64 engine(options.seed);
   for (size_t i = 0; i < meta.num_inputs(); ++i) {
-    const auto info = meta.input_tensor_meta(i);
-    if (!info.ok()) continue;
-    const size_t n = inputs_.size();
-    const auto value = static_cast<uint32_t>(plan.inputs()->Get(static_cast<uint32_t>(i)));
-    const bool is_dynamic = plan.values()->Get(value)->val_as_Tensor()->shape_dynamism() !=
-                            executorch_flatbuffer::TensorShapeDynamism::STATIC;
-    const Sizes bound(info->sizes().begin(), info->sizes().end());
-    Input input{i, info->scalar_type(), bound, {}, {}};
-    input.dim_order.assign(info->dim_order().begin(), info->dim_order().end());
-    const std::string name = describe(i, input.dtype, bound, is_dynamic);
-    const bool shaped = n < options.shapes.size() && options.shapes[n] != "-";
-    if (shaped) input.sizes = parse_shape(options.shapes[n]);
-    const size_t element_size = runtime::elementSize(input.dtype);
-    if (options.files.empty()) {
-      check_sizes(name, input.sizes, bound, is_dynamic);
-      input.bytes = generate(input.dtype, count(input.sizes), options.fill == "random", engine);
-    } else if (n < options.files.size()) {
-      const std::string& path = options.files[n];
-      std::string file = read_input_file(path, info->nbytes() + kMostHeaderBytes);
-      if (is_npy(file)) {
-        const NpyArray array = read_npy(file, path);
-        if (array.dtype != input.dtype) {
-          fail(path + " holds " + runtime::toString(array.dtype) + ", expected for " + name);
-        }
-        input.sizes = array.sizes;
-        check_sizes(name, input.sizes, bound, is_dynamic);
-        input.bytes = reorder(array.data, input.sizes,
-                              {input.dim_order.data(), input.dim_order.size()}, element_size, true);
-      } else {
-        check_sizes(name, input.sizes, bound, is_dynamic);
-        const size_t expected = count(input.sizes) * element_size;
-        if (file.size() != expected) {
-          fail("input file " + path + " has " + std::to_string(file.size()) + " bytes, " + name +
-               " as " + text(input.sizes) + " " + std::to_string(expected) +
-               (is_dynamic ? "; --shape says how large it is" : ""));
-        }
-        input.bytes = std::move(file);
-      }
-    }
-    if (input.dtype == ScalarType::Bool) {
-      // NumPy's files may hold any bytes.
-      for (char& byte : input.bytes) byte = byte != 0;
-    }
-    inputs_.push_back(std::move(input));
+    // Asked for first, since asking a number for its tensor's facts is logged as an error.
+    const auto tag = meta.input_tag(i);
+    if (!tag.ok() || *tag != runtime::Tag::Tensor) continue;
+    inputs_.push_back(value_of(expected_of(method, i), inputs_.size(), options, engine));
   }
-  if ((!options.files.empty() && options.files.size() != inputs_.size()) ||
-      options.shapes.size() > inputs_.size()) {
-    const bool files = !options.files.empty() && options.files.size() != inputs_.size();
-    fail(std::to_string(files ? options.files.size() : options.shapes.size()) +
-         (files ? " input files" : " shapes") + " for " + std::to_string(inputs_.size()) +
+  const bool has_other_files = !options.files.empty() && options.files.size() != inputs_.size();
+  if (has_other_files || options.shapes.size() > inputs_.size()) {
+    fail(std::to_string(has_other_files ? options.files.size() : options.shapes.size()) +
+         (has_other_files ? " input files" : " shapes") + " for " + std::to_string(inputs_.size()) +
          " tensor inputs");
   }
 }
 
 std::shared_ptr<void> Inputs::set(runtime::Method& method) const {
-  auto copies = std::make_shared<std::vector<Input>>(inputs_);
-  for (Input& input : *copies) {
+  auto copies = std::make_shared<std::vector<InputTensor>>(inputs_);
+  for (InputTensor& input : *copies) {
     aten::TensorImpl impl(input.dtype, static_cast<ssize_t>(input.sizes.size()), input.sizes.data(),
                           input.bytes.data(), input.dim_order.data());
     check(method.set_input(aten::Tensor(&impl), input.index),

@@ -23,6 +23,15 @@ struct InputOptions {
   uint64_t seed = 0;
 };
 
+/// A value for one tensor input of a method.
+struct InputTensor {
+  size_t index;  ///< among the method's inputs
+  aten::ScalarType dtype;
+  std::vector<aten::SizesType> sizes;
+  std::vector<aten::DimOrderType> dim_order;
+  std::string bytes;  ///< in the order of dim_order
+};
+
 /// Values for a method's tensor inputs. Other inputs keep the values that they had at export.
 class Inputs {
  public:
@@ -33,14 +42,7 @@ class Inputs {
   std::shared_ptr<void> set(runtime::Method& method) const;
 
  private:
-  struct Input {
-    size_t index;
-    aten::ScalarType dtype;
-    std::vector<aten::SizesType> sizes;
-    std::vector<aten::DimOrderType> dim_order;
-    std::string bytes;  ///< in the order of dim_order
-  };
-  std::vector<Input> inputs_;
+  std::vector<InputTensor> inputs_;
 };
 
 }  // namespace executorch::extension::command

@@ -11,6 +11,7 @@
 
 #include <csignal>
 #include <cstdio>
+#include <string>
 
 using executorch::extension::command::Failure;
 using executorch::extension::command::finish_standard_output;
@@ -20,10 +21,24 @@ namespace {
 
 bool verbose = false;
 
+/// Messages hold names and parts of files: control characters must not reach the terminal, nor NUL
+/// end the message.
+std::string printable(const std::string& text) {
+  std::string out;
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    const bool is_control = (byte < 0x20 && c != '\n' && c != '\t') || byte == 0x7f;
+    char escaped[5];
+    std::snprintf(escaped, sizeof(escaped), "\\x%02x", byte);
+    out += is_control ? std::string(escaped) : std::string(1, c);
+  }
+  return out;
+}
+
 void log_plainly(et_timestamp_t, et_pal_log_level_t level, const char*, const char*, size_t,
                  const char* message, size_t) {
   if (verbose || level == et_pal_log_level_t::kError || level == et_pal_log_level_t::kFatal) {
-    std::fprintf(stderr, "%s\n", message);
+    std::fprintf(stderr, "%s\n", printable(message).c_str());
   }
 }
 
@@ -46,17 +61,19 @@ int main(int argc, char** argv) {
       executorch::runtime::PalImpl::create(log_plainly, "executorch"));
   executorch::runtime::runtime_init();
   std::string cause;
+  int exit_code = 1;
   try {
     const int status = run_command_line(argc, argv, verbose);
     finish_standard_output();
     return status;
   } catch (const Failure& failure) {
     cause = failure.cause;
+    exit_code = failure.exit_code;
   } catch (const executorch::devtools::InspectError& error) {
     cause = error.message;
   } catch (const std::exception& error) {
     cause = error.what();
   }
-  std::fprintf(stderr, "executorch: %s\n", cause.c_str());
-  return 1;
+  std::fprintf(stderr, "executorch: %s\n", printable(cause).c_str());
+  return exit_code;
 }

@@ -4,8 +4,10 @@
 #include <executorch/runtime/core/exec_aten/util/scalar_type_util.h>
 
 #include <cerrno>
+#include <cmath>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 #include <iostream>
 #include <limits>
 #include <sstream>
@@ -17,12 +19,31 @@ namespace {
 
 constexpr long kEdgeItems = 100;
 
+/// JSON has no such numbers; these names are also those of `inspect`, and float() of Python takes
+/// them.
+nlohmann::ordered_json number(double value) {
+  if (std::isfinite(value)) return value;
+  return std::isnan(value) ? "nan" : value > 0 ? "inf" : "-inf";
+}
+
+/// A value that is no tensor; lists are their text.
+nlohmann::ordered_json plain_value(const runtime::EValue& value) {
+  if (value.isNone()) return nullptr;
+  if (value.isInt()) return value.toInt();
+  if (value.isDouble()) return number(value.toDouble());
+  if (value.isBool()) return value.toBool();
+  if (value.isString()) return std::string(value.toString());
+  std::stringstream text;
+  text << value;
+  return text.str();
+}
+
 template <typename T>
 nlohmann::ordered_json elements(const aten::Tensor& tensor) {
   auto list = nlohmann::ordered_json::array();
   for (ssize_t i = 0; i < tensor.numel(); ++i) {
     if constexpr (runtime::is_floating_point<T>::value) {
-      list.push_back(static_cast<double>(tensor.const_data_ptr<T>()[i]));
+      list.push_back(number(static_cast<double>(tensor.const_data_ptr<T>()[i])));
     } else if constexpr (std::is_same_v<T, bool>) {
       // A byte of a bool tensor may be other than 0 and 1.
       list.push_back(static_cast<const uint8_t*>(tensor.const_data_ptr())[i] != 0);
@@ -33,7 +54,29 @@ nlohmann::ordered_json elements(const aten::Tensor& tensor) {
   return list;
 }
 
+/// Whether both are names of one file, which need not exist. Devices and pipes can be shared.
+bool is_one_file(const std::string& a, const std::string& b) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  const bool is_there = fs::exists(a, error) && fs::exists(b, error);
+  if (is_there) return fs::is_regular_file(a, error) && fs::equivalent(a, b, error);
+  return fs::path(a).lexically_normal() == fs::path(b).lexically_normal();
+}
+
 }  // namespace
+
+void check_output_paths(const std::vector<std::string>& outputs,
+                        const std::vector<std::string>& inputs) {
+  std::vector<std::string> taken = inputs;
+  for (const std::string& output : outputs) {
+    for (size_t i = 0; i < taken.size() && !output.empty(); ++i) {
+      if (!is_one_file(output, taken[i])) continue;
+      reject(output + (i < inputs.size() ? " is read, and a result is to be written to it"
+                                         : ": two results are to be written to it"));
+    }
+    taken.push_back(output);
+  }
+}
 
 void finish_standard_output() {
   errno = 0;
@@ -45,11 +88,7 @@ void finish_standard_output() {
 }
 
 nlohmann::ordered_json output_json(const runtime::EValue& value, bool with_elements) {
-  if (!value.isTensor()) {
-    std::stringstream text;
-    text << value;
-    return text.str();
-  }
+  if (!value.isTensor()) return plain_value(value);
   const aten::Tensor& tensor = value.toTensor();
   nlohmann::ordered_json out = {
       {"dtype", runtime::toString(tensor.scalar_type())},
@@ -64,6 +103,9 @@ nlohmann::ordered_json output_json(const runtime::EValue& value, bool with_eleme
     out["data"] = elements<ctype>(tensor); \
     break;
       ET_FORALL_REALHBBF16_TYPES(ELEMENTS)
+      ELEMENTS(uint16_t, UInt16)
+      ELEMENTS(uint32_t, UInt32)
+      ELEMENTS(uint64_t, UInt64)
 #undef ELEMENTS
       default:
         break;

@@ -74,8 +74,11 @@ double median(std::vector<double> values) {
 
 devtools::Profile profile_program(const ProgramChoice& choice, const ProfileOptions& options,
                                   const SetInputs& set_inputs) {
+  Progress progress("profile");
   const devtools::Roofline roofline = measure_machine();
+  progress.show(0);
   const devtools::MethodWork work = count_work(choice, set_inputs);
+  progress.show(0);
 
   const FusionScope fusion(options.fusion);
   Recorder recorder;
@@ -103,7 +106,6 @@ devtools::Profile profile_program(const ProgramChoice& choice, const ProfileOpti
 
   std::vector<Run> runs;
   std::vector<double> with_tracer, without;
-  Progress progress("profile");
   const uint32_t n_runs = choose_runs(
       options, static_cast<double>(runtime::ticks_to_ns(last.end - last.start)) * 1e-9 + 1e-9);
   for (uint32_t i = 0; i < n_runs; ++i) {

@@ -62,7 +62,7 @@ std::pair<uint64_t, float> parse_bias(const std::string& text) {
       return {token, bias};
     }
   }
-  fail("--bias is '" + text + "', not TOKEN:NUMBER as in 50256:-5");
+  reject("--bias is '" + text + "', not TOKEN:NUMBER as in 50256:-5");
 }
 
 GenerationOptions generation_of(const TextOptions& options) {
@@ -78,12 +78,12 @@ GenerationOptions generation_of(const TextOptions& options) {
   for (const std::string& text : options.token_bias) {
     const auto bias = parse_bias(text);
     if (!sampling.token_bias.insert(bias).second) {
-      fail("--bias is given twice for token " + std::to_string(bias.first));
+      reject("--bias is given twice for token " + std::to_string(bias.first));
     }
   }
   sampling.seed = options.seed.has_value() ? *options.seed : std::random_device()();
   const std::string complaint = check_sampling(sampling);
-  if (!complaint.empty()) fail(complaint);
+  if (!complaint.empty()) reject(complaint);
   generation.max_new_tokens = options.n_tokens;
   generation.stop_strings = options.stops;
   generation.stop_tokens.insert(options.stop_tokens.begin(), options.stop_tokens.end());

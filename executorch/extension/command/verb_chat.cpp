@@ -28,10 +28,12 @@ ChatTemplate choose_template(const ChatVerb& verb, const llm::TextEngine& engine
   }
   const bool is_own = verb.chat_template.empty();
   std::string cause;
-  auto chosen = ChatTemplate::of(is_own ? own : template_text(verb.chat_template), cause,
-                                 llm::special_tokens_of(engine.tokenizer()));
+  const std::string text = is_own ? own : template_text(verb.chat_template);
+  auto chosen = ChatTemplate::of(text, cause, llm::special_tokens_of(engine.tokenizer()));
   if (!chosen.has_value()) {
-    fail((is_own ? "the chat template of " + verb.text.model_path : "--template") + ": " + cause +
+    const bool is_file = !is_own && text != verb.chat_template;
+    fail((is_own ? "the chat template of " + verb.text.model_path : "--template") +
+         (is_file ? " " + verb.chat_template : "") + ": " + cause +
          (is_own ? "; another can be given with --template" : ""));
   }
   return std::move(*chosen);

@@ -12,10 +12,7 @@ namespace executorch::extension::command {
 namespace {
 
 std::string read_prompt(const GenerateVerb& verb) {
-  if (verb.prompt.has_value()) {
-    if (verb.prompt_file.has_value()) fail("--prompt and --prompt-file exclude each other");
-    return *verb.prompt;
-  }
+  if (verb.prompt.has_value()) return *verb.prompt;
   if (verb.prompt_file.has_value() && *verb.prompt_file != "-") {
     return read_file(*verb.prompt_file);
   }

@@ -1,6 +1,7 @@
 #include <executorch/devtools/inspect/output_file.h>
 #include <executorch/devtools/memory/memory_plan.h>
 #include <executorch/extension/command/failure.h>
+#include <executorch/extension/command/outputs.h>
 #include <executorch/extension/command/suggest.h>
 #include <executorch/extension/command/verbs.h>
 
@@ -25,6 +26,7 @@ devtools::MemoryPlan plan_of(const MemoryVerb& verb) {
 }  // namespace
 
 void memory(const MemoryVerb& verb) {
+  check_output_paths({verb.svg}, {verb.model});
   const devtools::MemoryPlan plan = plan_of(verb);
   std::cout << (verb.json ? devtools::json_text(devtools::to_json(plan), 1) + "\n"
                           : devtools::to_text(plan));

@@ -1,3 +1,4 @@
+#include <executorch/extension/command/outputs.h>
 #include <executorch/extension/command/profiling.h>
 #include <executorch/extension/command/verbs.h>
 
@@ -7,6 +8,8 @@
 namespace executorch::extension::command {
 
 void profile(const ProfileVerb& verb) {
+  const ProgramChoice& program = verb.run.program;
+  check_output_paths({verb.json_path, verb.trace_path}, {program.model_path, program.data_path});
   const devtools::Profile profile = profile_choice(verb.run, verb.profile);
   write_profile(profile, verb.json_path, verb.trace_path);
   std::cout << (verb.json ? devtools::json_text(devtools::to_json(profile), 1) + "\n"

@@ -1,5 +1,6 @@
 #include <executorch/devtools/inspect/output_file.h>
 #include <executorch/devtools/report/report.h>
+#include <executorch/extension/command/outputs.h>
 #include <executorch/extension/command/verbs.h>
 
 #include <filesystem>
@@ -8,12 +9,12 @@
 namespace executorch::extension::command {
 
 void report(const ReportVerb& verb) {
-  const devtools::Profile profile = profile_choice(verb.run, verb.profile);
-  const devtools::Json program = devtools::describe_file(verb.run.program.model_path);
+  const ProgramChoice& choice = verb.run.program;
   std::string output = verb.output;
-  if (output.empty()) {
-    output = std::filesystem::path(verb.run.program.model_path).replace_extension(".html");
-  }
+  if (output.empty()) output = std::filesystem::path(choice.model_path).replace_extension(".html");
+  check_output_paths({output}, {choice.model_path, choice.data_path});
+  const devtools::Profile profile = profile_choice(verb.run, verb.profile);
+  const devtools::Json program = devtools::describe_file(choice.model_path);
   for (const devtools::Json& method : program["methods"]) {
     if (method["name"] != profile.method) continue;
     devtools::write_file(

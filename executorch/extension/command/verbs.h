@@ -112,7 +112,7 @@ struct TextOptions {
 
 struct GenerateVerb {
   TextOptions text;
-  /// If neither is set, the prompt is read from stdin.
+  /// At most one is set; if neither is, the prompt is read from stdin.
   std::optional<std::string> prompt, prompt_file;
   /// Files, for a program that reads images or sound, too.
   std::vector<std::string> images, sounds;

@@ -1,5 +1,6 @@
 """`executor_runner --bundled` on bundles of Python."""
 
+import json
 import subprocess
 from pathlib import Path
 
@@ -47,6 +48,29 @@ def test_a_case_that_holds(bundle: Path, option: str) -> None:
     done = run(*option.split(), bundle, "--print_output=all")
     assert done.returncode == 0, done.stderr
     assert "12" not in done.stdout and "9" in done.stdout  # 3 * relu(-4 ... 3)
+
+
+def test_a_case_is_run_as_often_as_asked_for_and_told_as_json(bundle: Path) -> None:
+    done = run("--bundled_program", bundle, "--num_executions=3", "--json", "--print_output=all")
+    assert done.returncode == 0, done.stderr
+    report = json.loads(done.stdout)
+    assert report["model_path"] == str(bundle)
+    assert len(report["milliseconds"]) == 3
+    assert report["outputs"][0]["data"] == [0, 0, 0, 0, 0, 3, 6, 9]
+
+
+def test_what_was_fused_is_printed_as_for_other_programs(tmp_path: Path) -> None:
+    net, x = torch.nn.Sequential(torch.nn.Linear(4, 2), torch.nn.ReLU()), torch.ones(1, 4)
+    program = to_edge(torch.export.export(net, (x,))).to_executorch()
+    bundled = BundledProgram(program, [MethodTestSuite("forward", [MethodTestCase((x,), net(x))])])
+    plain, path = tmp_path / "linear.pte", tmp_path / "linear.bpte"
+    program.save(str(plain))
+    path.write_bytes(serialize_from_bundled_program_to_flatbuffer(bundled))
+    found, expected = (  # logs begin with their level
+        [line for line in run("--print_fusion", *words).stderr.splitlines() if line[1:2] != " "]
+        for words in (("--bundled_program", path), ("--model_path", plain))
+    )
+    assert found == expected != []
 
 
 def test_weights_in_a_file_beside_the_bundle(tmp_path: Path) -> None:

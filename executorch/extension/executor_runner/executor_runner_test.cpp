@@ -157,7 +157,7 @@ TEST_F(ExecutorRunnerTest, WritesAnETDumpAndTheBytesOfValues) {
   EXPECT_EQ(dump.substr(8, 4), "ED00");
   EXPECT_NE(dump.find("native_call_add.out"), std::string::npos);
   EXPECT_EQ(content("run.bin").size(), 16u + 16);  // of the instruction and of the method
-  EXPECT_FAILS(run_model("--dump_outputs"), 1, "--etdump_path");
+  EXPECT_FAILS(run_model("--dump_outputs"), 2, "--etdump_path");
   EXPECT_FAILS(run_model("--etdump_path=/no/such/file"), 1, "/no/such/file");
 }
 
@@ -173,6 +173,50 @@ TEST_F(ExecutorRunnerTest, RecordsNoMoreValuesThanAskedFor) {
   EXPECT_TRUE(contains(too_little, "run.etdp is not complete")) << too_little.output;
   EXPECT_EQ(content("run.bin").size(), 16u);
   EXPECT_FAILS(run_model(record + " --debug_buffer_size=18446744073709551615"), 1, "no memory");
+}
+
+TEST_F(ExecutorRunnerTest, TakesTheSpellingsOfGflags) {
+  const auto outcome =
+      run("-model_path=/no/such.pte --model_path=" + file("add.pte") +
+          " --data_path= -inputs= --output_file= --method_name= -cpu_threads -1 -json");
+  EXPECT_EQ(outcome.code, 0) << outcome.output;
+  EXPECT_TRUE(contains(outcome, "\"method\":\"forward\"")) << outcome.output;
+}
+
+TEST_F(ExecutorRunnerTest, ResultsDoNotReplaceWhatIsRead) {
+  const std::string before = content("add.pte");
+  EXPECT_FAILS(run_model("--profile=" + file("add.pte")), 2, "add.pte is read");
+  EXPECT_FAILS(run_model("--profile=" + file("p") + " --trace=" + file("p")), 2, "two results");
+  EXPECT_FAILS(run_model("--etdump_path=" + file("add.pte")), 2, "add.pte is read");
+  EXPECT_FAILS(run_model("--dump_outputs --etdump_path=" + file("e") +
+                         " --debug_output_path=" + file("add.pte")),
+               2, "add.pte is read");
+  EXPECT_EQ(content("add.pte"), before);
+}
+
+TEST_F(ExecutorRunnerTest, ProgramsThatCannotBeLoadedLeaveNoRecord) {
+  write("short.pte", "too short");
+  const std::string values = file("values.bin");
+  EXPECT_FAILS(run("--model_path=" + file("short.pte") + " --dump_outputs --etdump_path=" +
+                   file("none.etdp") + " --debug_output_path=" + values),
+               1, "short.pte");
+  EXPECT_FALSE(std::ifstream(values).is_open());
+}
+
+TEST_F(ExecutorRunnerTest, ProfilesExcludeOptionsThatTheyWouldIgnore) {
+  for (const char* other : {"--output_file=y", "--etdump_path=e", "--print_fusion"}) {
+    EXPECT_FAILS(run_model(std::string("--profile ") + other), 2, "excludes");
+  }
+}
+
+TEST_F(ExecutorRunnerTest, BundlesExcludeOptionsThatTheyWouldIgnore) {
+  for (const char* other : {"--inputs=x.bin", "--profile", "--trace=t", "--server_mode"}) {
+    EXPECT_FAILS(run_model(std::string("--bundled ") + other), 2, "excludes --bundled");
+    EXPECT_FAILS(run(std::string("--bundled_program=x ") + other), 2, "excludes --bundled_program");
+  }
+  for (const char* tolerance : {"nan", "-1", "x"}) {
+    EXPECT_FAILS(run_model(std::string("--bundled --bundleio_atol=") + tolerance), 2, tolerance);
+  }
 }
 
 TEST_F(ExecutorRunnerTest, OtherFilesAreNoBundles) {

@@ -15,10 +15,13 @@
 #include <executorch/runtime/platform/log.h>
 
 #include <CLI/CLI.hpp>
+#include <cctype>
 #include <chrono>
 #include <csignal>
 #include <cstdint>
 #include <cstdio>
+#include <functional>
+#include <initializer_list>
 #include <iostream>
 #include <limits>
 #include <memory>
@@ -68,13 +71,25 @@ struct Options {
   bool as_json = false;
   bool no_fusion = false;
   bool print_fusion = false;
+
+  bool is_bundled() const { return bundled || !bundled_path.empty(); }
+  const std::string& program_path() const {
+    return bundled_path.empty() ? model_path : bundled_path;
+  }
 };
+
+std::string expect_tolerance(const std::string& text) {
+  double number = 0;
+  const bool is_number = CLI::detail::lexical_cast(text, number);
+  return is_number && number >= 0 ? "" : "'" + text + "' is no number from 0 on";
+}
 
 void declare(CLI::App& app, Options& options) {
   app.footer(kExample);
   app.add_option("--model_path", options.model_path, "Program, a .pte file")->capture_default_str();
   app.add_option("--data_path", options.data_path, "External data of the program, a .ptd file");
   app.add_option("--inputs", options.inputs, "Raw files, one per tensor input, comma-separated")
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
       ->delimiter(',');
   app.add_option("--output_file", options.output_file,
                  "Write tensor output i, raw, to OUTPUT_FILE-i.bin");
@@ -101,6 +116,9 @@ void declare(CLI::App& app, Options& options) {
                "Run the instructions as they are in the file, without fusion");
   app.add_flag("--print_fusion", options.print_fusion,
                "Print on stderr which instructions were fused");
+}
+
+void declare_records(CLI::App& app, Options& options) {
   app.add_option("--profile", options.profile_path,
                  "Show where the time goes instead; with a value, write that as JSON, too")
       ->expected(0, 1)
@@ -119,15 +137,48 @@ void declare(CLI::App& app, Options& options) {
   app.add_option("--debug_buffer_size", options.tracing.debug_buffer_size,
                  "How many bytes of values to record at most; 0: all")
       ->capture_default_str();
-  app.add_flag("--bundled", options.bundled,
-               "The program is bundled with test cases (.bpte): run one and verify its outputs");
+}
+
+void declare_bundle(CLI::App& app, Options& options) {
+  app.add_flag(
+      "--bundled", options.bundled,
+      "The program is bundled with test cases (.bpte): run one and verify its outputs; not "
+      "with options that bring other inputs or measure instead");
   app.add_option("--bundled_program,--bundled_program_path", options.bundled_path,
                  "As --bundled, with this file instead of --model_path");
   app.add_option("--testset_idx", options.testset_idx, "Which test case")->capture_default_str();
   app.add_option("--bundleio_rtol", options.bundleio_rtol, "Relative tolerance of its outputs")
+      ->check(expect_tolerance)
       ->capture_default_str();
   app.add_option("--bundleio_atol", options.bundleio_atol, "Absolute tolerance of its outputs")
+      ->check(expect_tolerance)
       ->capture_default_str();
+  const auto exclude = [&app](const char* option, std::initializer_list<const char*> others) {
+    for (const char* other : others) app.get_option(option)->excludes(app.get_option(other));
+  };
+  for (const char* bundle : {"--bundled", "--bundled_program"}) {
+    exclude(bundle, {"--inputs", "--profile", "--trace", "--server_mode"});
+  }
+  for (const char* profile : {"--profile", "--trace"}) {
+    exclude(profile, {"--output_file", "--etdump_path", "--server_mode", "--print_fusion"});
+  }
+}
+
+/// The arguments in the one spelling of gflags that CLI11 knows as well: `-name` is `--name`, and
+/// an empty value of an option without a default is no value. In CLI11's order, from the last on.
+std::vector<std::string> arguments_of(int argc, char** argv) {
+  std::vector<std::string> arguments;
+  for (int i = argc - 1; i > 0; --i) {
+    std::string argument = argv[i];
+    const bool is_long = argument.size() > 2 && argument[0] == '-' &&
+                         std::isalpha(static_cast<unsigned char>(argument[1])) != 0;
+    if (is_long) argument.insert(0, "-");
+    const bool is_empty = argument == "--data_path=" || argument == "--inputs=" ||
+                          argument == "--output_file=" || argument == "--method_name=" ||
+                          argument == "--etdump_path=" || argument == "--bundled_program=";
+    if (!is_empty) arguments.push_back(argument);
+  }
+  return arguments;
 }
 
 std::vector<std::string> read_inputs(const std::vector<std::string>& paths) {
@@ -145,10 +196,12 @@ BufferCleanup set_inputs(Method& method, const Options& options,
   const auto meta = method.method_meta();
   size_t next = 0;
   for (size_t i = 0; i < meta.num_inputs(); ++i) {
-    const auto info = meta.input_tensor_meta(i);
-    if (!info.ok()) {
+    const auto tag = meta.input_tag(i);
+    if (!tag.ok() || *tag != executorch::runtime::Tag::Tensor) {
       continue;
     }
+    const auto info = meta.input_tensor_meta(i);
+    check(info.error(), "read what input " + std::to_string(i) + " is");
     if (next < contents.size() && contents[next].size() != info->nbytes()) {
       fail("input file " + options.inputs[next] + " has " + std::to_string(contents[next].size()) +
            " bytes, input " + std::to_string(i) + " of the method " +
@@ -192,7 +245,7 @@ void print_outputs(Method& method, const Options& options) {
 void print_json(Method& method, const std::string& name, const Options& options,
                 const std::vector<double>& milliseconds) {
   const auto meta = method.method_meta();
-  json report = {{"model_path", options.model_path},
+  json report = {{"model_path", options.program_path()},
                  {"method", name},
                  {"milliseconds", milliseconds},
                  {"planned_buffers", json::array()},
@@ -207,15 +260,16 @@ void print_json(Method& method, const std::string& name, const Options& options,
   std::cout << executorch::devtools::json_text(report) << std::endl;
 }
 
+/// Executes the method as often as asked for, and shows its outputs. `set_inputs` is called before
+/// each run, since a run may reuse the memory of its inputs, and returns what keeps them alive.
 void run(Method& method, const std::string& name, const Options& options,
-         std::vector<std::string>& input_contents) {
+         const std::function<std::shared_ptr<void>(Method&)>& set_inputs) {
   using Clock = std::chrono::steady_clock;
   std::vector<double> milliseconds;
-  std::optional<BufferCleanup> inputs;
+  std::shared_ptr<void> inputs;
   double total = 0;
   for (uint32_t i = 0; i < options.num_executions; ++i) {
-    // A run may reuse the memory of its inputs.
-    inputs.emplace(set_inputs(method, options, input_contents));
+    inputs = set_inputs(method);
     const auto start = Clock::now();
     check(method.execute(), "execute method '" + name + "'");
     milliseconds.push_back(std::chrono::duration<double, std::milli>(Clock::now() - start).count());
@@ -258,10 +312,20 @@ std::unique_ptr<executorch::runtime::DataLoader> open_data(const std::string& pa
   return std::make_unique<MmapDataLoader>(std::move(*loader));
 }
 
-void run_bundled(const Options& options, executorch::runtime::EventTracer* tracer) {
+void report_loaded(Method& method, const Options& options) {
+  if (options.print_fusion) {
+    std::cerr << executorch::optimized::last_fusion();
+  }
+  const auto meta = method.method_meta();
+  for (size_t i = 0; i < meta.num_memory_planned_buffers(); ++i) {
+    ET_LOG(Info, "Planned buffer %zu has %zu bytes.", i,
+           static_cast<size_t>(meta.memory_planned_buffer_size(i).get()));
+  }
+}
+
+void run_bundled(Options& options) {
   using executorch::extension::BundledModule;
-  const std::string& path =
-      options.bundled_path.empty() ? options.model_path : options.bundled_path;
+  const std::string& path = options.program_path();
   auto module =
       BundledModule::from_file(path, nullptr, nullptr, nullptr, open_data(options.data_path));
   check(module.error(), "load " + path);
@@ -272,58 +336,64 @@ void run_bundled(const Options& options, executorch::runtime::EventTracer* trace
     check(first.error(), "find a method in " + path);
     name = *first;
   }
-  check((*module)->load_method(name, nullptr, tracer), "load method '" + name + "'");
+  check((*module)->load_method(name, nullptr, options.tracing.start()),
+        "load method '" + name + "'");
   const std::string test = "test case " + std::to_string(options.testset_idx);
-  const auto outputs = (*module)->execute(name, options.testset_idx);
-  check(outputs.error(), "run " + test + " of method '" + name + "'");
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"  // the one way to the Method itself
   const auto loaded = (*module)->method(name);
 #pragma GCC diagnostic pop
   check(loaded.error(), "find method '" + name + "'");
-  Method& method = **loaded;
-  if (!options.output_file.empty()) {
-    write_outputs(method, options.output_file);
-  }
-  print_outputs(method, options);
+  report_loaded(**loaded, options);
+  run(**loaded, name, options, [&](Method&) {
+    check((*module)->load_inputs(name, options.testset_idx),
+          "set the inputs of " + test + " of method '" + name + "'");
+    return nullptr;
+  });
   check((*module)->verify_method_outputs(name, options.testset_idx, options.bundleio_rtol,
                                          options.bundleio_atol),
         "verify the outputs of " + test);
   ET_LOG(Info, "Outputs of test case %u are as expected.", options.testset_idx);
 }
 
+/// Throws Failure where a file would be written that is read, or written twice.
+void check_outputs(const Options& options) {
+  std::vector<std::string> outputs = {options.profile_path, options.trace_path,
+                                      options.tracing.etdump_path};
+  if (options.tracing.records_values()) outputs.push_back(options.tracing.debug_output_path);
+  std::vector<std::string> inputs = options.inputs;
+  inputs.insert(inputs.end(), {options.program_path(), options.data_path});
+  executorch::extension::command::check_output_paths(outputs, inputs);
+}
+
 void run_program(Options& options) {
+  check_outputs(options);
   executorch::extension::command::use_threads(
       static_cast<uint32_t>(std::max(options.cpu_threads, 0)));
   if (options.profile) {
     return profile(options);
   }
-  executorch::runtime::EventTracer* const tracer = options.tracing.start();
   executorch::optimized::set_fusion_enabled(!options.no_fusion);
-  if (options.bundled || !options.bundled_path.empty()) {
-    run_bundled(options, tracer);
+  if (options.is_bundled()) {
+    run_bundled(options);
     return options.tracing.finish();
   }
   LoadedProgram module({options.model_path, options.data_path, options.method_name});
   ET_LOG(Info, "Model file %s is loaded.", options.model_path.c_str());
   const std::string& name = module.method_name();
   ET_LOG(Info, "Using method %s", name.c_str());
-  Method& method = module.load_chosen_method(tracer);
-  if (options.print_fusion) {
-    std::cerr << executorch::optimized::last_fusion();
-  }
-  const auto meta = method.method_meta();
-  for (size_t i = 0; i < meta.num_memory_planned_buffers(); ++i) {
-    ET_LOG(Info, "Planned buffer %zu has %zu bytes.", i,
-           static_cast<size_t>(meta.memory_planned_buffer_size(i).get()));
-  }
+  Method& method = module.load_chosen_method(options.tracing.start());
+  report_loaded(method, options);
   auto input_contents = read_inputs(options.inputs);
+  const auto set = [&](Method& to) {
+    return std::make_shared<BufferCleanup>(set_inputs(to, options, input_contents));
+  };
   if (!options.server_mode) {
-    run(method, name, options, input_contents);
+    run(method, name, options, set);
     return options.tracing.finish();
   }
   for (std::string line; std::getline(std::cin, line);) {
-    run(method, name, options, input_contents);
+    run(method, name, options, set);
     ET_LOG(Info, "SERVER MODE DONE");
   }
   options.tracing.finish();
@@ -335,9 +405,13 @@ int main(int argc, char** argv) {
   std::signal(SIGXFSZ, SIG_IGN);  // writing beyond a limit is then an error with a path
   Options options;
   CLI::App app(kUsage, "executor_runner");
+  // As in gflags, so that a caller of a script can replace what the script says.
+  app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   declare(app, options);
+  declare_records(app, options);
+  declare_bundle(app, options);
   try {
-    app.parse(argc, argv);
+    app.parse(arguments_of(argc, argv));
   } catch (const CLI::ParseError& e) {
     return app.exit(e) == 0 ? 0 : 2;
   }
@@ -347,6 +421,7 @@ int main(int argc, char** argv) {
     return 0;
   } catch (const Failure& failure) {
     std::cerr << "executor_runner: " << failure.cause << std::endl;
+    return failure.exit_code;
   } catch (const executorch::devtools::InspectError& error) {
     std::cerr << "executor_runner: " << error.message << std::endl;
   } catch (const std::exception& error) {

@@ -21,11 +21,10 @@ struct Free {
 
 runtime::EventTracer* Tracing::start() {
   if (etdump_path.empty()) {
-    if (outputs || intermediate_outputs)
-      fail("values are recorded beside an ETDump: --etdump_path");
+    if (records_values()) reject("values are recorded beside an ETDump: --etdump_path");
     return nullptr;
   }
-  if (outputs || intermediate_outputs) {
+  if (records_values()) {
     if (debug_buffer_size > 0) {
       // It begins where values may lie, so that how many fit is the same in every run.
       constexpr size_t kAlignment = 64;

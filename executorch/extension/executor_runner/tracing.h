@@ -23,6 +23,7 @@ class Tracing {
   /// The most bytes of values; 0: no limit.
   size_t debug_buffer_size = 0;
 
+  bool records_values() const { return outputs || intermediate_outputs; }
   /// The tracer for methods; null if no ETDump is asked for. Throws Failure.
   runtime::EventTracer* start();
   /// Writes the files. Throws Failure.

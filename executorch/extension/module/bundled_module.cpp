@@ -74,11 +74,14 @@ Result<std::unique_ptr<BundledModule>> BundledModule::from_file(
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"  // the one way to the Method itself
 
+Error BundledModule::load_inputs(const std::string& method_name, size_t testset_idx) {
+  ET_ASSIGN_OR_RETURN(runtime::Method* const loaded, method(method_name));
+  return executorch::bundled_program::load_bundled_input(*loaded, bundle_, testset_idx);
+}
+
 Result<std::vector<EValue>> BundledModule::execute(const std::string& method_name,
                                                    size_t testset_idx) {
-  ET_ASSIGN_OR_RETURN(runtime::Method* const loaded, method(method_name));
-  ET_CHECK_OK_OR_RETURN_ERROR(
-      executorch::bundled_program::load_bundled_input(*loaded, bundle_, testset_idx));
+  ET_CHECK_OK_OR_RETURN_ERROR(load_inputs(method_name, testset_idx));
   return Module::execute(method_name, std::vector<EValue>());
 }
 

@@ -44,6 +44,9 @@ class BundledModule : public Module {
       std::unique_ptr<runtime::EventTracer> event_tracer = nullptr,
       std::unique_ptr<runtime::DataLoader> data_map_loader = nullptr);
 
+  /// Sets the method's inputs to those of its test case `testset_idx`.
+  runtime::Error load_inputs(const std::string& method_name, size_t testset_idx);
+
   using Module::execute;
   /// Runs the method on the inputs of its test case `testset_idx`.
   runtime::Result<std::vector<runtime::EValue>> execute(const std::string& method_name,

@@ -3,7 +3,6 @@
 #include <executorch/extension/pybindings/dtype.h>
 #include <executorch/extension/pybindings/log_capture.h>
 #include <executorch/extension/pybindings/strided_copy.h>
-#include <executorch/runtime/core/exec_aten/util/dim_order_util.h>
 #include <executorch/runtime/core/exec_aten/util/scalar_type_util.h>
 #include <executorch/runtime/core/exec_aten/util/tensor_dimension_limit.h>
 
@@ -193,14 +192,13 @@ Wanted wanted(const MethodMeta& meta, size_t i, aten::ScalarType type, size_t ra
 /// is too large for a tensor, as can be that of a view that repeats a few elements.
 TensorPtr tensor_over(void* data, const std::vector<int64_t>& sizes, std::vector<uint8_t> order,
                       aten::ScalarType type, const std::string& where) {
-  std::vector<aten::SizesType> extents(sizes.begin(), sizes.end());
-  std::vector<aten::StridesType> strides(extents.size());
   const LogCapture quiet(LogCapture::kDropped);
-  if (runtime::dim_order_to_stride(extents.data(), order.data(), extents.size(), strides.data()) !=
-      runtime::Error::Ok) {
+  auto tensor = internal::try_make_tensor_ptr(nullptr, data, {sizes.begin(), sizes.end()},
+                                              std::move(order), type);
+  if (!tensor.ok()) {
     throw nb::value_error((where + " has a stride beyond 2147483647 elements").c_str());
   }
-  return for_blob(data, std::move(extents), type).dim_order(std::move(order)).make_tensor_ptr();
+  return std::move(*tensor);
 }
 
 /// The UTF-8 of a str. Throws UnicodeEncodeError for one with lone surrogates, which has none.

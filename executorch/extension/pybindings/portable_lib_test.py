@@ -277,6 +277,9 @@ def test_a_missing_file_is_file_not_found(tmp_path: Path, affine: bytes) -> None
         portable_lib._load_for_executorch(str(tmp_path / "nix.pte"))
     with pytest.raises(FileNotFoundError, match="nix.ptd"):
         Runtime.get().load_program(affine, data_path=tmp_path / "nix.ptd")
+    (tmp_path / "other.ptd").write_bytes(affine)
+    with pytest.raises(RuntimeError, match="loading method 'forward' with .*other.ptd: "):
+        Runtime.get().load_program(affine, data_path=tmp_path / "other.ptd").load_method("forward")
     with pytest.raises(FileNotFoundError):
         portable_lib._load_program("")
 

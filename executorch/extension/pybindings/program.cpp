@@ -78,11 +78,13 @@ std::unique_ptr<runtime::DataLoader> open_program(const Source& source) {
 }
 
 Method& load(Module& module, std::mutex& mutex, const std::string& name,
-             runtime::EventTracer* tracer, ArenasWithState* arenas) {
+             const LoadedProgram& program, ArenasWithState* arenas) {
   nb::gil_scoped_release unlocked;
   std::lock_guard<std::mutex> turn(mutex);
   LogCapture log;
-  const std::string what = "loading method '" + name + "'";
+  const std::string& data = program.source().data_path;
+  const std::string what = "loading method '" + name + "'" + (data.empty() ? "" : " with " + data);
+  runtime::EventTracer* const tracer = program.tracer();
   if (arenas == nullptr) {
     log.check(module.load_method(name, nullptr, tracer), what);
   } else {
@@ -191,9 +193,9 @@ bool LoadedProgram::lies_in_cpu_memory() const {
   return true;
 }
 
-Runner::Runner(Module& module, std::mutex& mutex, std::string name, runtime::EventTracer* tracer,
+Runner::Runner(Module& module, std::mutex& mutex, std::string name, const LoadedProgram& program,
                ArenasWithState* arenas)
-    : method_(load(module, mutex, name, tracer, arenas)), mutex_(mutex), name_(std::move(name)) {}
+    : method_(load(module, mutex, name, program, arenas)), mutex_(mutex), name_(std::move(name)) {}
 
 MethodMeta Runner::meta() const {
   return method_.method_meta();
@@ -433,8 +435,7 @@ nb::object Runner::value(size_t index, nb::handle owner) {
 ModuleHandle::ModuleHandle(std::shared_ptr<LoadedProgram> program)
     : program_(std::move(program)), module_(program_->make_module()) {
   for (const std::string& name : program_->method_names()) {
-    runners_[name] =
-        std::make_unique<Runner>(*module_, program_->turns(mutex_), name, program_->tracer());
+    runners_[name] = std::make_unique<Runner>(*module_, program_->turns(mutex_), name, *program_);
   }
 }
 

@@ -73,8 +73,9 @@ class LoadedProgram {
 /// works.
 class Runner {
  public:
-  /// `arenas` may be null: then the module allocates all of the method's memory.
-  Runner(Module& module, std::mutex& mutex, std::string name, runtime::EventTracer* tracer,
+  /// `module` is one of `program`. `arenas` may be null: then the module allocates all of the
+  /// method's memory.
+  Runner(Module& module, std::mutex& mutex, std::string name, const LoadedProgram& program,
          ArenasWithState* arenas = nullptr);
 
   runtime::MethodMeta meta() const;
@@ -148,7 +149,7 @@ class MethodHandle {
                     : std::make_unique<ArenasWithState>(*program_->state(),
                                                         program_->method_meta(name))),
         module_(program_->make_module()),
-        runner_(*module_, program_->turns(mutex_), name, program_->tracer(), arenas_.get()) {}
+        runner_(*module_, program_->turns(mutex_), name, *program_, arenas_.get()) {}
 
   Runner& runner() { return runner_; }
   /// The origin of an instruction, or, with `operation`, of the operation that the delegate called

@@ -24,6 +24,7 @@ using aten::StridesType;
 using aten::Tensor;
 using aten::TensorImpl;
 using aten::TensorShapeDynamism;
+using runtime::Result;
 
 namespace {
 
@@ -49,16 +50,25 @@ struct TensorBlock {
   Tensor tensor;
 };
 
-size_t count_elements(const std::vector<SizesType>& sizes) {
-  ET_CHECK_MSG(sizes.size() <= runtime::kTensorDimensionLimit,
-               "make_tensor_ptr: %zu dimensions, at most %zu are supported", sizes.size(),
-               runtime::kTensorDimensionLimit);
+/// InvalidArgument for sizes that no tensor has.
+Result<size_t> element_count(const std::vector<SizesType>& sizes) {
+  ET_CHECK_OR_RETURN_ERROR(sizes.size() <= runtime::kTensorDimensionLimit, InvalidArgument,
+                           "make_tensor_ptr: %zu dimensions, at most %zu are supported",
+                           sizes.size(), runtime::kTensorDimensionLimit);
   for (const SizesType size : sizes) {
-    ET_CHECK_MSG(size >= 0, "make_tensor_ptr: negative size %d", static_cast<int>(size));
+    ET_CHECK_OR_RETURN_ERROR(size >= 0, InvalidArgument, "make_tensor_ptr: negative size %d",
+                             static_cast<int>(size));
   }
-  const auto numel = aten::safe_numel(sizes.data(), static_cast<ssize_t>(sizes.size()));
-  ET_CHECK_MSG(numel.ok(), "make_tensor_ptr: the number of elements overflows");
-  return static_cast<size_t>(numel.get());
+  ET_ASSIGN_OR_RETURN(const ssize_t numel,
+                      aten::safe_numel(sizes.data(), static_cast<ssize_t>(sizes.size())),
+                      "make_tensor_ptr: the number of elements overflows");
+  return static_cast<size_t>(numel);
+}
+
+size_t count_elements(const std::vector<SizesType>& sizes) {
+  const auto count = element_count(sizes);
+  ET_CHECK_MSG(count.ok(), "make_tensor_ptr: no tensor has these sizes");
+  return *count;
 }
 
 std::vector<DimOrderType> order_of(const std::vector<SizesType>& sizes,
@@ -74,35 +84,6 @@ std::vector<DimOrderType> order_of(const std::vector<SizesType>& sizes,
     });
   }
   return order;
-}
-
-void check_permutation(const std::vector<DimOrderType>& dim_order, size_t rank) {
-  ET_CHECK_MSG(dim_order.size() == rank, "make_tensor_ptr: dim order has %zu entries for %zu sizes",
-               dim_order.size(), rank);
-  uint32_t seen = 0;
-  for (const DimOrderType dim : dim_order) {
-    ET_CHECK_MSG(dim < rank && (seen >> dim & 1) == 0,
-                 "make_tensor_ptr: dim order is not a permutation, wrong at %u",
-                 static_cast<unsigned>(dim));
-    seen |= 1u << dim;
-  }
-}
-
-std::vector<StridesType> strides_for(const std::vector<SizesType>& sizes,
-                                     const std::vector<DimOrderType>& dim_order,
-                                     const std::vector<StridesType>& given) {
-  std::vector<StridesType> strides(sizes.size());
-  if (!sizes.empty()) {
-    const auto error =
-        runtime::dim_order_to_stride(sizes.data(), dim_order.data(), sizes.size(), strides.data());
-    ET_CHECK_MSG(error == runtime::Error::Ok, "make_tensor_ptr: dim order has no strides");
-  }
-  for (size_t i = 0; i < given.size(); ++i) {
-    ET_CHECK_MSG(given[i] == strides[i] || sizes[i] == 1,
-                 "make_tensor_ptr: stride %d of dimension %zu, sizes and dim order imply %d",
-                 static_cast<int>(given[i]), i, static_cast<int>(strides[i]));
-  }
-  return strides;
 }
 
 // Floats become UInt16, UInt32 and UInt64 where the caller names these types, not in results.
@@ -197,23 +178,44 @@ TensorPtr make_view(std::shared_ptr<void> owner, const Tensor& source, std::vect
 
 namespace internal {
 
+Result<TensorPtr> try_make_tensor_ptr(std::shared_ptr<void> owner, void* data,
+                                      std::vector<SizesType> sizes,
+                                      std::vector<DimOrderType> dim_order, ScalarType type,
+                                      TensorShapeDynamism dynamism, Device device) {
+  ET_CHECK_OK_OR_RETURN_ERROR(element_count(sizes).error());
+  ET_CHECK_OR_RETURN_ERROR(dim_order.size() == sizes.size(), InvalidArgument,
+                           "make_tensor_ptr: dim order has %zu entries for %zu sizes",
+                           dim_order.size(), sizes.size());
+  std::vector<StridesType> strides(sizes.size());
+  ET_CHECK_OK_OR_RETURN_ERROR(
+      runtime::dim_order_to_stride(sizes.data(), dim_order.data(), sizes.size(), strides.data()));
+  auto block =
+      std::make_shared<TensorBlock>(std::move(owner), data, std::move(sizes), std::move(dim_order),
+                                    std::move(strides), type, dynamism, device);
+  return TensorPtr(block, &block->tensor);
+}
+
 TensorPtr make_tensor_ptr_owned_by(std::shared_ptr<void> owner, void* data,
                                    std::vector<SizesType> sizes,
                                    std::vector<DimOrderType> dim_order,
                                    std::vector<StridesType> strides, ScalarType type,
                                    TensorShapeDynamism dynamism, Device device) {
-  count_elements(sizes);
   ET_CHECK_MSG(strides.empty() || strides.size() == sizes.size(),
                "make_tensor_ptr: %zu strides for %zu sizes", strides.size(), sizes.size());
   if (dim_order.empty()) {
     dim_order = order_of(sizes, strides);
   }
-  check_permutation(dim_order, sizes.size());
-  auto true_strides = strides_for(sizes, dim_order, strides);
-  auto block =
-      std::make_shared<TensorBlock>(std::move(owner), data, std::move(sizes), std::move(dim_order),
-                                    std::move(true_strides), type, dynamism, device);
-  return TensorPtr(block, &block->tensor);
+  auto made = try_make_tensor_ptr(std::move(owner), data, std::move(sizes), std::move(dim_order),
+                                  type, dynamism, device);
+  ET_CHECK_MSG(made.ok(), "make_tensor_ptr: no tensor has these sizes and this dim order");
+  const auto true_sizes = (*made)->sizes();
+  const auto true_strides = (*made)->strides();
+  for (size_t i = 0; i < strides.size(); ++i) {
+    ET_CHECK_MSG(strides[i] == true_strides[i] || true_sizes[i] == 1,
+                 "make_tensor_ptr: stride %d of dimension %zu, sizes and dim order imply %d",
+                 static_cast<int>(strides[i]), i, static_cast<int>(true_strides[i]));
+  }
+  return std::move(*made);
 }
 
 std::shared_ptr<void> copy_as(const void* data, size_t count, ScalarType from, ScalarType to) {

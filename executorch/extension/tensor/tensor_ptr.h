@@ -3,6 +3,7 @@
 #include <executorch/runtime/core/error.h>
 #include <executorch/runtime/core/exec_aten/exec_aten.h>
 #include <executorch/runtime/core/exec_aten/util/scalar_type_util.h>
+#include <executorch/runtime/core/result.h>
 #include <executorch/runtime/platform/compiler.h>
 
 #include <cstddef>
@@ -33,7 +34,16 @@ using TensorPtr = std::shared_ptr<executorch::aten::Tensor>;
 
 namespace internal {
 
-/// The one constructor behind all overloads: `owner` keeps `data` alive, and may be null.
+/// For sizes and a dim order that come from outside: InvalidArgument, which is logged, where no
+/// tensor has them. Strides are those that they imply. `owner` keeps `data` alive, and may be null.
+runtime::Result<TensorPtr> try_make_tensor_ptr(
+    std::shared_ptr<void> owner, void* data, std::vector<executorch::aten::SizesType> sizes,
+    std::vector<executorch::aten::DimOrderType> dim_order, executorch::aten::ScalarType type,
+    executorch::aten::TensorShapeDynamism dynamism =
+        executorch::aten::TensorShapeDynamism::DYNAMIC_BOUND,
+    executorch::aten::Device device = executorch::aten::Device(executorch::aten::DeviceType::CPU));
+
+/// What is behind all overloads.
 TensorPtr make_tensor_ptr_owned_by(
     std::shared_ptr<void> owner, void* data, std::vector<executorch::aten::SizesType> sizes,
     std::vector<executorch::aten::DimOrderType> dim_order,

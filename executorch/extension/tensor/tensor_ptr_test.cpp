@@ -133,13 +133,31 @@ TEST_F(TensorPtrTest, AcceptsAnyStrideWhereTheSizeIsOne) {
 TEST_F(TensorPtrDeathTest, StopsOnShapesThatDoNotFit) {
   float data[6] = {};
   EXPECT_DEATH(make_tensor_ptr({2, 3}, data, {}, {4, 1}), "stride 4 of dimension 0");
-  EXPECT_DEATH(make_tensor_ptr({2, 3}, data, {0, 0}, {}), "not a permutation");
+  EXPECT_DEATH(make_tensor_ptr({2, 3}, data, {0, 0}, {}), "no permutation");
   EXPECT_DEATH(make_tensor_ptr({2, 3}, data, {0, 1, 2}, {}), "3 entries for 2 sizes");
   EXPECT_DEATH(make_tensor_ptr({2, 3}, data, {}, {1}), "1 strides for 2 sizes");
   EXPECT_DEATH(make_tensor_ptr({-1, 3}, data), "negative size");
   EXPECT_DEATH(make_tensor_ptr({2, 2}, {1.0f, 2.0f}), "2 values for 4 elements");
   EXPECT_DEATH(make_tensor_ptr({2}, std::vector<uint8_t>(7)), "7 bytes for a tensor of 8");
   EXPECT_DEATH(make_tensor_ptr(std::vector<aten::SizesType>(17, 1), data), "17 dimensions");
+}
+
+TEST_F(TensorPtrTest, WhatComesFromOutsideIsRefusedWhereNoTensorHasIt) {
+  float data[6] = {};
+  const auto made = internal::try_make_tensor_ptr(nullptr, data, {2, 3}, {1, 0}, ScalarType::Float);
+  ASSERT_EQ(made.error(), runtime::Error::Ok);
+  EXPECT_EQ((*made)->strides(), (aten::ArrayRef<aten::StridesType>({1, 2})));
+  const auto error_of = [&](std::vector<aten::SizesType> sizes,
+                            std::vector<aten::DimOrderType> dim_order) {
+    return internal::try_make_tensor_ptr(nullptr, data, sizes, dim_order, ScalarType::Float)
+        .error();
+  };
+  EXPECT_EQ(error_of({-1, 3}, {0, 1}), runtime::Error::InvalidArgument);
+  EXPECT_EQ(error_of({2, 3}, {0, 0}), runtime::Error::InvalidArgument);
+  EXPECT_EQ(error_of({2, 3}, {0}), runtime::Error::InvalidArgument);
+  EXPECT_EQ(error_of(std::vector<aten::SizesType>(17, 1), {}), runtime::Error::InvalidArgument);
+  // The stride of dimension 0 is 2^32.
+  EXPECT_EQ(error_of({1, 1 << 16, 1 << 16}, {0, 1, 2}), runtime::Error::InvalidArgument);
 }
 
 TEST_F(TensorPtrTest, ViewsShareMemoryAndKeepTheirSourceAlive) {
@@ -253,7 +271,7 @@ TEST_F(TensorPtrTest, ChannelsLastStaysWithOneChannelAndWithNone) {
 TEST_F(TensorPtrDeathTest, StopsOnTensorsByHandThatHaveNoLayout) {
   aten::DimOrderType twice[4] = {0, 1, 1, 2};
   const ByHand made(twice);
-  EXPECT_DEATH(clone_tensor_ptr(made.tensor), "not a permutation");
+  EXPECT_DEATH(clone_tensor_ptr(made.tensor), "no permutation");
   EXPECT_DEATH(ones_like(made.ptr), "no permutation");
   std::vector<aten::SizesType> many(17, 1);
   float data[1] = {};

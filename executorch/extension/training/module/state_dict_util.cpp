@@ -1,10 +1,7 @@
 #include <executorch/extension/training/module/state_dict_util.h>
 
 #include <executorch/runtime/core/allocation_failure.h>
-#include <executorch/runtime/core/exec_aten/util/dim_order_util.h>
 #include <executorch/runtime/platform/log.h>
-
-#include <vector>
 
 namespace executorch {
 namespace extension {
@@ -19,17 +16,17 @@ Result<TensorPtr> load(const runtime::NamedDataMap& data, const char* key) {
   ET_ASSIGN_OR_RETURN(const auto layout, data.get_tensor_layout(key), "%s cannot be loaded", key);
   const auto sizes = layout.sizes();
   const auto order = layout.dim_order();
-  std::vector<aten::StridesType> strides(sizes.size());
-  ET_CHECK_OK_OR_RETURN_ERROR(
-      runtime::dim_order_to_stride(sizes.data(), order.data(), sizes.size(), strides.data()),
-      "%s cannot be loaded", key);
   const std::shared_ptr<void> bytes(::operator new(layout.nbytes()),
                                     [](void* p) { ::operator delete(p); });
   ET_CHECK_OK_OR_RETURN_ERROR(data.load_data_into(key, bytes.get(), layout.nbytes()),
                               "%s cannot be loaded", key);
-  return extension::internal::make_tensor_ptr_owned_by(
-      bytes, bytes.get(), {sizes.begin(), sizes.end()}, {order.begin(), order.end()}, {},
-      layout.scalar_type(), aten::TensorShapeDynamism::STATIC);
+  ET_ASSIGN_OR_RETURN(
+      auto tensor,
+      extension::internal::try_make_tensor_ptr(bytes, bytes.get(), {sizes.begin(), sizes.end()},
+                                               {order.begin(), order.end()}, layout.scalar_type(),
+                                               aten::TensorShapeDynamism::STATIC),
+      "%s cannot be loaded", key);
+  return tensor;
 }
 
 }  // namespace
