@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from executorch.exir.error import first_line
 from executorch.export.infer_inputs import example_tokens
 from executorch.export.sources import Source, tokens_source
 
@@ -79,7 +80,7 @@ def _config(name: str) -> Any:
         return AutoConfig.from_pretrained(name, local_files_only=True)
     except (OSError, ValueError, KeyError) as error:
         if folder.exists():
-            first = str(error).partition("\n")[0]
+            first = first_line(error)
             raise ValueError(f"{name}/config.json cannot be read: {first}") from error
         raise ValueError(
             f"{name}: no Python object (file.py:name, package.module:name), no folder, and no "
@@ -98,7 +99,7 @@ def _model(name: str, config: Any, random_weights: bool) -> Any:
             name, config=config, local_files_only=True, dtype=torch.float32
         )
     except (OSError, ValueError) as error:
-        first = str(error).partition("\n")[0]
+        first = first_line(error)
         if "Unrecognized configuration class" in first:
             first = f"{config.model_type} is no language model that generates text"
         elif not random_weights:

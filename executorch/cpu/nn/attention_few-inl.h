@@ -332,7 +332,7 @@ template <class K>
 void AnnounceKeys(const Attention& a, int64_t grain) {
   constexpr auto kSize = static_cast<int64_t>(sizeof(K));
   const Size bytes = Size(a.keys) * a.kv_heads * a.dim * kSize;
-  if (a.batch > 1 || bytes.value_or(0) < kLeastReads) return;
+  if (a.batch != 1 || bytes.value_or(0) < kLeastReads) return;
   const AttentionRows& k = a.k;
   will_read({k.data, k.head_stride * kSize, a.keys, grain * a.dim * kSize, k.row_stride * kSize});
 }

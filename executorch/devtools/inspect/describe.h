@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include <cmath>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -29,6 +30,13 @@ std::vector<std::string> missing_external_data(const Json& program, const Json& 
 /// JSON in one line, or with `indent` spaces; bytes that are no UTF-8 are replaced.
 inline std::string json_text(const Json& json, int indent = -1) {
   return json.dump(indent, ' ', false, Json::error_handler_t::replace);
+}
+
+/// A number, or the name of what JSON has no number for: "nan", "inf" or "-inf", which float() of
+/// Python takes.
+inline Json json_number(double value) {
+  if (std::isfinite(value)) return value;
+  return std::isnan(value) ? "nan" : value > 0 ? "inf" : "-inf";
 }
 
 /// The stable text form of a description, one line for each value and instruction.

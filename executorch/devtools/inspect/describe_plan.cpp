@@ -2,7 +2,6 @@
 #include <executorch/runtime/core/exec_aten/util/scalar_type_util.h>
 
 #include <algorithm>
-#include <cmath>
 
 namespace executorch::devtools {
 namespace {
@@ -17,14 +16,6 @@ Json to_list(const flatbuffers::Vector<T>* items, Budget& budget) {
     list.push_back(items->Get(i));
   }
   return list;
-}
-
-// JSON has no such numbers.
-Json to_number(double value) {
-  if (std::isfinite(value)) {
-    return value;
-  }
-  return std::isnan(value) ? "nan" : value > 0 ? "inf" : "-inf";
 }
 
 std::string name_of(const flatbuffers::String* name, Budget& budget) {
@@ -81,7 +72,7 @@ Json describe_value(const fb::EValue& value, Budget& budget) {
     case fb::KernelTypes::Bool:
       return {{"type", "Bool"}, {"value", value.val_as_Bool()->bool_val()}};
     case fb::KernelTypes::Double:
-      return {{"type", "Double"}, {"value", to_number(value.val_as_Double()->double_val())}};
+      return {{"type", "Double"}, {"value", json_number(value.val_as_Double()->double_val())}};
     case fb::KernelTypes::String:
       return {{"type", "String"},
               {"value", budget.text(value.val_as_String()->string_val()->string_view())}};
@@ -91,7 +82,7 @@ Json describe_value(const fb::EValue& value, Budget& budget) {
       Json items = Json::array();
       budget.take(value.val_as_DoubleList()->items()->size());
       for (const double item : *value.val_as_DoubleList()->items()) {
-        items.push_back(to_number(item));
+        items.push_back(json_number(item));
       }
       return {{"type", "DoubleList"}, {"value", items}};
     }

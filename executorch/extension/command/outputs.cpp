@@ -1,10 +1,10 @@
+#include <executorch/devtools/inspect/describe.h>
 #include <executorch/extension/command/failure.h>
 #include <executorch/extension/command/outputs.h>
 #include <executorch/extension/evalue_util/print_evalue.h>
 #include <executorch/runtime/core/exec_aten/util/scalar_type_util.h>
 
 #include <cerrno>
-#include <cmath>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
@@ -19,18 +19,11 @@ namespace {
 
 constexpr long kEdgeItems = 100;
 
-/// JSON has no such numbers; these names are also those of `inspect`, and float() of Python takes
-/// them.
-nlohmann::ordered_json number(double value) {
-  if (std::isfinite(value)) return value;
-  return std::isnan(value) ? "nan" : value > 0 ? "inf" : "-inf";
-}
-
 /// A value that is no tensor; lists are their text.
 nlohmann::ordered_json plain_value(const runtime::EValue& value) {
   if (value.isNone()) return nullptr;
   if (value.isInt()) return value.toInt();
-  if (value.isDouble()) return number(value.toDouble());
+  if (value.isDouble()) return devtools::json_number(value.toDouble());
   if (value.isBool()) return value.toBool();
   if (value.isString()) return std::string(value.toString());
   std::stringstream text;
@@ -43,7 +36,7 @@ nlohmann::ordered_json elements(const aten::Tensor& tensor) {
   auto list = nlohmann::ordered_json::array();
   for (ssize_t i = 0; i < tensor.numel(); ++i) {
     if constexpr (runtime::is_floating_point<T>::value) {
-      list.push_back(number(static_cast<double>(tensor.const_data_ptr<T>()[i])));
+      list.push_back(devtools::json_number(static_cast<double>(tensor.const_data_ptr<T>()[i])));
     } else if constexpr (std::is_same_v<T, bool>) {
       // A byte of a bool tensor may be other than 0 and 1.
       list.push_back(static_cast<const uint8_t*>(tensor.const_data_ptr())[i] != 0);

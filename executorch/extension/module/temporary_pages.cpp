@@ -25,9 +25,16 @@ constexpr int kSmallExecutions = 2;
 
 }  // namespace
 
+TemporaryPages::TemporaryPages(const runtime::Temporaries& temporaries)
+    : memory_(temporaries.memory) {
+  for (const auto* tensor : temporaries.tensors) {
+    if (tensor->nbytes() >= kLeastReleased) tensors_.push_back(tensor);
+  }
+}
+
 size_t TemporaryPages::largest() const {
   size_t bytes = 0;
-  for (const auto* tensor : temporaries_.tensors) bytes = std::max(bytes, tensor->nbytes());
+  for (const auto* tensor : tensors_) bytes = std::max(bytes, tensor->nbytes());
   return bytes;
 }
 
@@ -50,7 +57,7 @@ void TemporaryPages::fit() {
 // Gives the pages back; those that replace them are as `advice` says.
 void TemporaryPages::release(int advice) {
   static const auto page = static_cast<uintptr_t>(::sysconf(_SC_PAGESIZE));
-  for (const auto& memory : temporaries_.memory) {
+  for (const auto& memory : memory_) {
     const auto begin = (reinterpret_cast<uintptr_t>(memory.data()) + page - 1) / page * page;
     const auto end = reinterpret_cast<uintptr_t>(memory.data() + memory.size()) / page * page;
     if (begin >= end) continue;

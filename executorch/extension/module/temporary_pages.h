@@ -3,6 +3,8 @@
 #include <executorch/runtime/executor/method_rewriter.h>
 
 #include <cstddef>
+#include <cstdint>
+#include <vector>
 
 namespace executorch {
 namespace extension {
@@ -15,8 +17,9 @@ namespace internal {
 /// is then taken anew as they grow again, which is quick beside the computation of large results.
 class TemporaryPages final {
  public:
-  /// The memory must come from the system's heap; it may be empty.
-  explicit TemporaryPages(const runtime::Temporaries& temporaries) : temporaries_(temporaries) {}
+  /// To be called before the first execution, when results have their largest sizes. The memory
+  /// must come from the system's heap; it may be empty.
+  explicit TemporaryPages(const runtime::Temporaries& temporaries);
 
   /// To be called after an execution has ended.
   void fit();
@@ -25,7 +28,8 @@ class TemporaryPages final {
   size_t largest() const;
   void release(int advice);
 
-  const runtime::Temporaries temporaries_;
+  const runtime::Span<const runtime::Span<uint8_t>> memory_;
+  std::vector<const aten::TensorImpl*> tensors_;  // those that can become large
   /// Bytes of the largest result since memory was last given back.
   size_t largest_ = 0;
   int small_executions_ = 0;  // one after another

@@ -233,6 +233,7 @@ class Planner {
     }
     room_ = std::move(merged);
   }
+
   // The parts of room_ in which no value lies that keeps its address.
   std::vector<Span<uint8_t>> find_temporary() const {
     std::vector<Range> kept;
