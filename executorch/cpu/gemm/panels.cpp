@@ -11,6 +11,10 @@ int64_t panel_columns() {
   return gemm::row<float>().columns;
 }
 
+bool panels_pay(int64_t m) {
+  return m > gemm::kMostAxpyRows;
+}
+
 Panels<float> pack_panels(const Matrix<const float>& b, int64_t k, int64_t n, float* to) {
   const auto& row = gemm::row<float>();
   // A piece of a row has whole memory pages, which are read one after the other.

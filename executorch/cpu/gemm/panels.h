@@ -17,6 +17,10 @@ Size count_panel_elements(int64_t k, int64_t n);
 /// The number of columns in a whole panel.
 int64_t panel_columns();
 
+/// Whether a product of m rows is faster with panels. Products of few rows read B at the machine's
+/// memory bandwidth either way.
+bool panels_pay(int64_t m);
+
 /// Packs `b`, k > 0 rows of n > 0 contiguous elements, to `to`, which must have room for
 /// count_panel_elements(k, n) elements and lie on a cache line's boundary. Returns the panels, as
 /// Gemm::b_panels takes them; they refer to `to`.

@@ -12,24 +12,42 @@ using runtime::KernelRuntimeContext;
 
 namespace {
 
-// The number of rows after which a weight is packed. Packing takes as long as panels save in
-// products of about twice as many rows, whether few rows at a time or many; first use of new memory
-// takes more of that time than the copy. A program that has multiplied so many rows is likely to go
-// on.
-constexpr int64_t kPayingRows = 256;
+// The number of rows after which a weight is packed; products that panels do not speed up do not
+// count. Packing takes as long as panels save in products of some thousand rows: the first use of
+// new memory takes most of that time, a second for some hundred MB where a hypervisor has to find
+// the memory. A program that has multiplied so many rows is likely to go on.
+constexpr int64_t kPayingRows = 1024;
 constexpr int64_t kLeastFloats = 32 << 10;
 
 }  // namespace
 
 struct PackedWeights::Entry : DerivedData::Entry {
   int64_t k = 0, n = 0, row_stride = 0;
-  cpu::HugeArray<float> memory{nullptr, &std::free};
   cpu::Panels<float> panels;
 
   bool is_of(const Entry& other) const {
     return k == other.k && n == other.n && row_stride == other.row_stride;
   }
   static void destroy(DerivedData::Entry* entry) { delete static_cast<Entry*>(entry); }
+};
+
+// The memory of all packed weights of a program. They replace constants, so they need no more memory
+// than these, apart from panels' padding.
+struct PackedWeights::Memory : DerivedData::Entry {
+  explicit Memory(size_t capacity) : arena(capacity) {}
+  cpu::HugePageArena arena;
+
+  static Memory* of(DerivedData& derived) {
+    static constexpr char kKey = 0;
+    if (auto* const found = derived.find(&kKey)) return static_cast<Memory*>(found);
+    auto* const memory = new (std::nothrow) Memory(derived.constants_size());
+    if (memory == nullptr) return nullptr;
+    memory->source = &kKey;
+    memory->free = [](DerivedData::Entry* entry) { delete static_cast<Memory*>(entry); };
+    auto* const added = static_cast<Memory*>(derived.add(memory));
+    if (added != memory) delete memory;
+    return added;
+  }
 };
 
 bool PackedWeights::is_worth(int64_t count) {
@@ -49,7 +67,7 @@ cpu::Panels<float> PackedWeights::panels(KernelRuntimeContext& context,
   Entry sizes;
   sizes.source = weights.data;
   sizes.k = k, sizes.n = n, sizes.row_stride = weights.row_stride;
-  if (!find(*derived, sizes)) {
+  if (!find(*derived, sizes) && cpu::panels_pay(m)) {
     rows_ += std::min(m, kPayingRows);
     if (rows_ >= kPayingRows) pack(*derived, weights, sizes);
   }
@@ -69,19 +87,20 @@ bool PackedWeights::find(const DerivedData& derived, const Entry& sizes) {
 void PackedWeights::pack(DerivedData& derived, const cpu::Matrix<const float>& weights,
                          const Entry& sizes) {
   state_ = State::Never;
+  auto* const memory = Memory::of(derived);
   auto* const entry = new (std::nothrow) Entry;
-  const cpu::Size count = cpu::count_panel_elements(sizes.k, sizes.n);
-  if (entry == nullptr || !count.ok()) return delete entry;
+  const cpu::Size bytes = cpu::count_panel_elements(sizes.k, sizes.n) * sizeof(float);
+  if (memory == nullptr || entry == nullptr || !bytes.fits<size_t>()) return delete entry;
   entry->source = sizes.source;
   entry->k = sizes.k, entry->n = sizes.n, entry->row_stride = sizes.row_stride;
   entry->free = &Entry::destroy;
-  entry->memory = cpu::huge_array<float>(static_cast<size_t>(count.value()));
-  if (entry->memory == nullptr) return delete entry;
   if (derived.add(entry) != entry) {  // somebody was faster: find() tells when that is ready
     state_ = State::Waiting;
     return delete entry;
   }
-  entry->panels = cpu::pack_panels(weights, sizes.k, sizes.n, entry->memory.get());
+  void* const to = memory->arena.allocate(static_cast<size_t>(bytes.value()));
+  if (to == nullptr) return;  // the entry stays, and nobody tries again
+  entry->panels = cpu::pack_panels(weights, sizes.k, sizes.n, static_cast<float*>(to));
   panels_ = entry->panels;
   state_ = State::Packed;
   entry->ready.store(true, std::memory_order_release);

@@ -26,6 +26,7 @@ class PackedWeights {
 
  private:
   struct Entry;
+  struct Memory;
   enum class State : uint8_t { Waiting, Packed, Never };
 
   bool find(const runtime::DerivedData& derived, const Entry& sizes);

@@ -1,4 +1,4 @@
-"""Weights are packed after some hundred rows: results stay the same, and so does memory."""
+"""Weights are packed after some thousand rows: results stay the same, and so does memory."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from executorch.runtime import Runtime
 WIDTH, LAYERS = 1536, 8
 WEIGHT_KB = LAYERS * WIDTH * WIDTH * 4 // 1024
 ROWS = [1, 2, 7, 8, 9, 40, 128, 300]
+PACKING_ROWS = 1024  # kPayingRows in packed_weights.cpp
 
 
 class Mlp(nn.Module):
@@ -74,8 +75,10 @@ def test_results_stay_the_same_to_the_bit(mlp: Mlp, program_file: Path) -> None:
     cases = inputs()
     with torch.no_grad():
         eager = [mlp(x) for x in cases]
-    # The first 40 rows come before anything is packed, 300 at once pack.
+    assert sum(ROWS) < PACKING_ROWS, "nothing is packed before"
     first = [method.execute([x])[0].clone() for x in cases]
+    for _ in range(PACKING_ROWS // ROWS[-1]):
+        method.execute([cases[-1]])
     packed = [method.execute([x])[0].clone() for x in cases]
     other = program.load_method("forward")
     for x, y, a, b in zip(cases, eager, first, packed, strict=True):
@@ -86,7 +89,7 @@ def test_results_stay_the_same_to_the_bit(mlp: Mlp, program_file: Path) -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="asks Linux for the resident memory")
-@pytest.mark.parametrize("rows", [1, 128])
+@pytest.mark.parametrize("rows", [16, 128])
 def test_weights_are_in_memory_once(rows: int, program_file: Path) -> None:
     program = Runtime.get().load_program(program_file)
     method = program.load_method("forward")
@@ -94,7 +97,7 @@ def test_weights_are_in_memory_once(rows: int, program_file: Path) -> None:
     method.execute([x])
     file_before, rest_before = resident_kb(program_file)
     assert file_before >= WEIGHT_KB, "the first call reads the file"
-    for _ in range(384 // rows):
+    for _ in range(PACKING_ROWS // rows):
         method.execute([x])
     file_after, rest_after = resident_kb(program_file)
     assert file_after < WEIGHT_KB // 10, "packed weights' pages are given back"
@@ -109,12 +112,25 @@ def test_weights_are_in_memory_once(rows: int, program_file: Path) -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="asks Linux for the resident memory")
+def test_products_of_few_rows_do_not_pack(program_file: Path) -> None:
+    method = Runtime.get().load_program(program_file).load_method("forward")
+    x = torch.randn(8, WIDTH)
+    method.execute([x])
+    _, before = resident_kb(program_file)
+    for _ in range(PACKING_ROWS // 8 + 1):
+        method.execute([x])
+    in_file, after = resident_kb(program_file)
+    assert in_file >= WEIGHT_KB
+    assert after - before < WEIGHT_KB // 2
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="asks Linux for the resident memory")
 def test_memory_is_freed_with_the_program(program_file: Path) -> None:
     x = torch.randn(300, WIDTH)
     _, before = resident_kb(program_file)
     for _ in range(5):
         method = Runtime.get().load_program(program_file).load_method("forward")
-        for _ in range(2):
+        for _ in range(PACKING_ROWS // 300 + 1):
             method.execute([x])
         del method
     _, after = resident_kb(program_file)
@@ -141,5 +157,5 @@ def test_matrices_of_a_batch_stay_apart(tmp_path: Path) -> None:
     method = Runtime.get().load_program(path).load_method("forward")
     with torch.no_grad():
         expected = module(x)
-    for _ in range(3):
+    for _ in range(PACKING_ROWS // 300 + 2):
         torch.testing.assert_close(method.execute([x])[0], expected, rtol=1e-4, atol=1e-5)

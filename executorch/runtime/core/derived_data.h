@@ -47,6 +47,9 @@ class DerivedData final {
     data_.store(static_cast<const uint8_t*>(data), std::memory_order_release);
   }
 
+  /// Bytes; 0 until the constants are loaded.
+  size_t constants_size() const { return size_.load(std::memory_order_relaxed); }
+
   /// Gives back the memory of a constant that will rarely be read from now on; a later read gives
   /// the same bytes. Returns false and does nothing if the bytes are not constants of the program,
   /// or if the loader could not read them again. With `size` 0 it only tells whether release is
