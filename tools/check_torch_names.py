@@ -32,6 +32,7 @@ NOT_OF_TORCH = {
     "runtime": "reads the bindings, which C++ defines",
     "extension/pybindings": "the bindings",
     "devtools/parity/replay.py": "steps through the bindings",
+    "export/experts.py": "asks experts modules of transformers for their activation",
 }
 
 

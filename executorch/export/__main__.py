@@ -157,15 +157,26 @@ def _export(
     recipe = ready_made(options.quantize, options.backend)
     if incremental is not None:
         recipe = with_transform(recipe, incremental)
-    return export(
-        source.model,
-        source.inputs,
-        recipe,
-        dynamic_shapes=source.shapes,
-        constant_methods=source.constant_methods or None,
-        generate_etrecord=options.etrecord is not None,
-        named_data=tokenizer,
-    )
+    try:
+        return export(
+            source.model,
+            source.inputs,
+            recipe,
+            dynamic_shapes=source.shapes,
+            constant_methods=source.constant_methods or None,
+            generate_etrecord=options.etrecord is not None,
+            named_data=tokenizer,
+        )
+    except RuntimeError as error:
+        longest = source.constant_methods.get("get_max_seq_len")
+        # How torch.export says that it took this length for another one than all shorter.
+        if longest is None or f".size()[1] != {longest}." not in str(error):
+            raise
+        raise ValueError(
+            f"{options.model}: torch.export cannot take a text of {longest} tokens and shorter "
+            f"ones in one program, as where a model cuts a table of {longest} entries to the text, "
+            f"which for {longest} is no cut; --max-length {longest - 1} avoids it"
+        ) from error
 
 
 def _figures(

@@ -11,11 +11,14 @@ import torch
 from torch import Tensor, nn
 
 from executorch.exir.error import first_line
+from executorch.export.experts import replace_experts
 from executorch.export.infer_inputs import example_tokens
 from executorch.export.sources import Source, tokens_source
 
 # Positions can be many more than a text on a device ever has, and each costs memory of a cache.
 _LONGEST = 2048
+# How configurations call the most positions.
+_POSITIONS = ("max_position_embeddings", "n_positions", "max_seq_len")
 
 
 class Logits(nn.Module):
@@ -51,13 +54,17 @@ def transformers_source(
 
 
 def source_of(model: Any, max_length: int | None = None, last_only: bool = False) -> Source:
-    """A causal language model of `transformers` as it is exported."""
+    """A causal language model of `transformers` as it is exported.
+
+    Mixtures of experts in `model` are replaced by what a program can hold.
+    """
     config = model.config.get_text_config()
-    said = getattr(config, "max_position_embeddings", None) or getattr(config, "n_positions", None)
+    said = next((n for a in _POSITIONS if (n := getattr(config, a, None))), None)
     if said is not None and max_length is not None and max_length > said:
         raise ValueError(f"--max-length {max_length}: the model has {said} positions")
     longest = max_length or min(said or _LONGEST, _LONGEST)
     inputs = (example_tokens(longest, config.vocab_size),)
+    replace_experts(model)
     source = tokens_source(Logits(model, last_only), inputs, longest, config.vocab_size)
     generation = getattr(model, "generation_config", None)
     for method, attribute in (("get_bos_id", "bos_token_id"), ("get_eos_ids", "eos_token_id")):

@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from tests.incremental.models import HEADS, WIDTH, AllPositions, Model, _causal
+from tests.incremental.models import HEADS, WIDTH, AllPositions, Model, Triangle, _causal
 
 SIZE = WIDTH // HEADS
 
@@ -118,6 +118,80 @@ class Sorted(AllPositions):
         return super().hidden(ids).sort()[0]
 
 
+class Sink(Model):
+    """A column of each head's own takes weight and gives nothing, as GPT-OSS has it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.sinks = nn.Parameter(torch.randn(HEADS))
+
+    def sink(self, q: Tensor, n: int) -> Tensor:
+        return self.sinks.view(1, HEADS, 1, 1).expand(1, HEADS, n, 1)
+
+    def masked(self, scores: Tensor, n: int) -> Tensor:
+        return scores + torch.full((n, n), torch.finfo(scores.dtype).min).triu(1)
+
+    def without_sink(self, weights: Tensor, n: int) -> Tensor:
+        return weights[..., :-1]
+
+    def attend(self, q: Tensor, k: Tensor, v: Tensor, n: int) -> Tensor:
+        scores = self.masked(q @ k.transpose(2, 3), n)
+        scores = torch.cat([scores, self.sink(q, n)], -1)
+        scores = scores - scores.max(-1, keepdim=True).values
+        return self.without_sink(F.softmax(scores, -1), n) @ v
+
+
+class SinkByQuery(Sink):
+    """Cut off by the number of tokens; two columns of the query's own."""
+
+    def sink(self, q: Tensor, n: int) -> Tensor:
+        return q[..., :2]
+
+    def without_sink(self, weights: Tensor, n: int) -> Tensor:
+        return weights.narrow(-1, 0, n)
+
+
+class LogSumOfScores(Triangle):
+    def attend(self, q: Tensor, k: Tensor, v: Tensor, n: int) -> Tensor:
+        scores = (q @ k.transpose(2, 3)).masked_fill(self.triangle[:, :, :n, :n] == 0, -1e30)
+        scores = scores - scores.logsumexp(-1, keepdim=True)
+        return F.softmax(scores - scores.amax(-1, keepdim=True), -1) @ v
+
+
+class BiasFromEnd(Model):
+    """ALiBi counted from the last token, as MPT has it; slopes that are no powers of two."""
+
+    def bias(self, n: int) -> Tensor:
+        return torch.arange(1 - n, 1).view(1, n) * torch.tensor([0.3, 0.2, 0.1, 0.7]).view(4, 1, 1)
+
+    def masked(self, scores: Tensor, n: int) -> Tensor:
+        return scores.masked_fill(~_causal(n), torch.finfo(scores.dtype).min)
+
+    def attend(self, q: Tensor, k: Tensor, v: Tensor, n: int) -> Tensor:
+        scores = self.masked(q @ k.transpose(2, 3) * 0.3 + self.bias(n), n)
+        return F.softmax(scores.float(), -1) @ v
+
+
+class LargerOfMasked(Model):
+    """XGLM: what a sum with the lowest number made infinite becomes that number."""
+
+    def attend(self, q: Tensor, k: Tensor, v: Tensor, n: int) -> Tensor:
+        low = torch.finfo(q.dtype).min
+        scores = q @ k.transpose(2, 3) + torch.full((n, n), low).triu(1)
+        return F.softmax(torch.max(scores, torch.full((), low)), -1) @ v
+
+
+class WrittenInParts(AllPositions):
+    """Halves of each token's entries are written into a tensor that was empty."""
+
+    def hidden(self, ids: Tensor) -> Tensor:
+        x = super().hidden(ids)
+        y = x.new_empty(*x.shape[:-1], 2 * WIDTH)
+        y[..., :WIDTH].copy_(x)
+        y[..., WIDTH:].copy_(x[:, :, :1].expand_as(x))
+        return y[..., WIDTH // 2 : -WIDTH // 2]
+
+
 class DropoutOfPositions(Model):
     """Dropout that evaluation leaves in the graph, on a table."""
 
@@ -197,9 +271,96 @@ class MaskDividedAway(Model):
         return F.softmax(scores / 1e9, -1) @ v
 
 
+class HalfMaskedSink(Sink):
+    def masked(self, scores: Tensor, n: int) -> Tensor:
+        return scores + torch.full((n, n), torch.finfo(scores.dtype).min).triu(2)
+
+
+class SinkKept(Sink):
+    """The first token's column is cut off instead."""
+
+    def without_sink(self, weights: Tensor, n: int) -> Tensor:
+        return weights[..., 1:]
+
+
+class SinkOfLaterTokens(Sink):
+    def sink(self, q: Tensor, n: int) -> Tensor:
+        return (q @ q.transpose(2, 3)).amax(-1, keepdim=True)
+
+
+class SinkBefore(Sink):
+    def attend(self, q: Tensor, k: Tensor, v: Tensor, n: int) -> Tensor:
+        scores = torch.cat([self.sink(q, n), self.masked(q @ k.transpose(2, 3), n)], -1)
+        return F.softmax(scores, -1)[..., 1:] @ v
+
+
+class OnlyLaterTokens(Model):
+    """Where a mask leaves nothing, all low scores are as high as each other."""
+
+    def attend(self, q: Tensor, k: Tensor, v: Tensor, n: int) -> Tensor:
+        mask = torch.full((n, n), torch.finfo(q.dtype).min).triu(0)
+        return F.softmax(q @ k.transpose(2, 3) + mask, -1) @ v
+
+
+class OnlyLaterTokensFused(Model):
+    def attend(self, q: Tensor, k: Tensor, v: Tensor, n: int) -> Tensor:
+        mask = torch.full((n, n), torch.finfo(q.dtype).min).triu(0)
+        return F.scaled_dot_product_attention(q, k, v, attn_mask=mask)
+
+
+class BiasByLength(BiasFromEnd):
+    """The slope changes with the number of tokens."""
+
+    def bias(self, n: int) -> Tensor:
+        return super().bias(n) * (torch.arange(n) + 1).amax()
+
+
+class BiasOfAllFromEnd(BiasFromEnd):
+    """Masked scores are zero, whatever the number of tokens added to the others."""
+
+    def masked(self, scores: Tensor, n: int) -> Tensor:
+        return super().masked(torch.where(_causal(n).triu(-3), scores, 0.0), n)
+
+
+class BiasFromEndTimes(BiasFromEnd):
+    def masked(self, scores: Tensor, n: int) -> Tensor:
+        return super().masked(scores.tanh(), n)
+
+
+class BiasFromEndIsLargest(BiasFromEnd):
+    def masked(self, scores: Tensor, n: int) -> Tensor:
+        scores = super().masked(scores, n)
+        return scores * scores.amax(-1, keepdim=True)
+
+
+class WrittenOneOn(AllPositions):
+    def hidden(self, ids: Tensor) -> Tensor:
+        x = super().hidden(ids)
+        y = torch.zeros(1, x.shape[1] + 1, WIDTH)
+        return torch.slice_scatter(y, x, 1, 1)[:, :-1]
+
+
+class PlaceOfLargest(Sink):
+    """Where the sink is the largest, its place is behind the text."""
+
+    def attend(self, q: Tensor, k: Tensor, v: Tensor, n: int) -> Tensor:
+        scores = torch.cat([self.masked(q @ k.transpose(2, 3), n), self.sink(q, n)], -1)
+        return v * scores.max(-1, keepdim=True).indices
+
+
+class GroupedByExpert(AllPositions):
+    """Tokens sorted by their expert, cut in the middle."""
+
+    def hidden(self, ids: Tensor) -> Tensor:
+        x = super().hidden(ids)
+        order = self.head(x[0])[:, :2].argmax(-1).sort().indices
+        return x[:, order]
+
+
 CAUSAL_SPELLINGS: list[type[nn.Module]] = [
     Einsum, TypeOfQueries, WithWeights, MaskLikeScores, MaskOfScoresType, LowLikeScores, Subtracted,
-    UnitQueries, PositionsLikeTokens, Experts, Sorted, DropoutOfPositions,
+    UnitQueries, PositionsLikeTokens, Experts, Sorted, DropoutOfPositions, Sink, SinkByQuery,
+    LogSumOfScores, BiasFromEnd, LargerOfMasked, WrittenInParts,
 ]  # fmt: skip
 
 NOT_CAUSAL_SPELLINGS: dict[Any, str] = {
@@ -213,5 +374,18 @@ NOT_CAUSAL_SPELLINGS: dict[Any, str] = {
     MaskTakenBack: "the mask lets token 0 attend to token 1",
     MaskFilledAgain: "the mask lets token 0 attend to token 1",
     MaskMadeSmall: "no mask keeps a token from attending to later ones",
+    HalfMaskedSink: "the mask lets token 0 attend to token 1",
+    SinkKept: "columns beside those of the keys are not cut off",
+    SinkOfLaterTokens: "no mask keeps a token from attending to later ones",
+    SinkBefore: "values are joined along the tokens|tokens lie along|scores are joined",
+    OnlyLaterTokens: "the mask lets token 0 attend to none",
+    OnlyLaterTokensFused: "the mask lets token 0 attend to none",
+    BiasByLength: "its value changes with the number of tokens",
+    BiasOfAllFromEnd: "among scores that the number of tokens shifts, others are not",
+    BiasFromEndTimes: "scores that the number of tokens shifts are not only added to",
+    BiasFromEndIsLargest: "scores that change with the number of tokens",
+    WrittenOneOn: "dim 1 of .* is s.* \\+ 1, not the text's",
+    PlaceOfLargest: "the place of a largest score, beside columns of no key",
+    GroupedByExpert: r"it computes over the tokens",
     MaskDividedAway: "no mask keeps a token from attending to later ones",
 }

@@ -8,7 +8,7 @@ import torch
 from torch.fx import Node
 
 from executorch.exir.incremental.errors import NotCausalError
-from executorch.exir.incremental.masks import hidden_by_mask, require_causal
+from executorch.exir.incremental.masks import hidden_by_mask, require_causal, require_seen
 from executorch.exir.incremental.rewriter import Rewriter
 from executorch.exir.incremental.values import Kind, Value, bound_arguments
 
@@ -32,7 +32,10 @@ def classify_attention(rw: Rewriter, node: Node) -> Value:
     if rw.values[mask].kind is Kind.LENGTH:
         rw.lengths.prove([mask])
     if not given["is_causal"]:
-        require_causal(rw, node, hidden_by_mask(rw, node, mask, rank))
+        hidden = hidden_by_mask(rw, node, mask, rank)
+        require_causal(rw, node, hidden)
+        if mask.meta["val"].dtype != torch.bool:  # what attends to none by that is zero
+            require_seen(node, hidden)
     return Value(Kind.ROWS, rank - 2)
 
 

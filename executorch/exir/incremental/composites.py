@@ -20,7 +20,7 @@ def decompose_unknown(program: ExportedProgram) -> ExportedProgram:
 
     Before    what torch or torchao composes of other operators and no rule knows (einsum,
               expand_as, choose_qparams_affine ...);
-              what takes a size or a type from a tensor (ones_like, new_full, type_as ...);
+              what takes a size or a type from a tensor (ones_like, new_empty, type_as ...);
               sub-graphs of what ran without gradients, writes into operands
     After     the operators of which they are composed; the same with the size or the type itself,
               so that they depend on the number of tokens, or nothing, but not on tokens; values
@@ -82,7 +82,12 @@ _TAKEN: dict[Any, Any] = {
     aten.full_like.default: lambda x, value, dtype=None, **_: _full(x, x.shape, value, dtype),
     aten.new_ones.default: lambda x, size, dtype=None, **_: _full(x, size, 1, dtype),
     aten.new_zeros.default: lambda x, size, dtype=None, **_: _full(x, size, 0, dtype),
+    # What is not written yet may be anything: zeros, too.
+    aten.new_empty.default: lambda x, size, dtype=None, **_: _full(x, size, 0, dtype),
+    aten.empty_like.default: lambda x, dtype=None, **_: _full(x, x.shape, 0, dtype),
     aten.new_full.default: lambda x, size, value, dtype=None, **_: _full(x, size, value, dtype),
+    # What was there is written over.
+    aten.copy.default: lambda x, source, *_: source.to(x.dtype).expand(x.shape),
     aten.type_as.default: lambda x, other: x.to(other.dtype),
     aten.to.other: lambda x, other, *_, **__: x.to(other.dtype),
 }

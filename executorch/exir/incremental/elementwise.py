@@ -10,6 +10,8 @@ from executorch.exir.incremental.errors import NotCausalError
 from executorch.exir.incremental.lengths import token_dims
 from executorch.exir.incremental.masks import hidden_after
 from executorch.exir.incremental.rewriter import Rewriter
+from executorch.exir.incremental.shifts import is_shifted_table, remains_shifted
+from executorch.exir.incremental.sinks import common_sinks
 from executorch.exir.incremental.values import Kind, Value
 
 aten = torch.ops.aten
@@ -56,22 +58,47 @@ def classify_elementwise(rw: Rewriter, node: Node) -> Value:
     places = {role: [d for d, r in roles.items() if r == role] for role in ("row", "col")}
     if any(len(found) > 1 for found in places.values()):
         raise NotCausalError(node, "it combines tokens with other tokens")
+    shifted = False
     for operand in tensor_operands(node):
         if rw.values[operand].kind is Kind.LENGTH:
-            check_table_dims(rw, node, operand, roles)
+            shifted |= _check_table(rw, node, operand, roles)
     row = places["row"][0]
     if Kind.SCORES in kinds:
         col = places["col"][0]
-        return Value(Kind.SCORES, row, col, hidden_after(rw, node, row, col))
+        beside = common_sinks(rw, node)
+        shifted |= remains_shifted(rw, node)
+        return Value(
+            Kind.SCORES,
+            row,
+            col,
+            hidden_after(rw, node, row, col),
+            beside=beside,
+            shifted=shifted,
+        )
     if Kind.WEIGHTS in kinds:
         if node.target not in _KEEPS_ZERO:
             raise NotCausalError(node, "weights of later tokens may not stay zero")
-        return Value(Kind.WEIGHTS, row, places["col"][0])
+        return Value(Kind.WEIGHTS, row, places["col"][0], beside=common_sinks(rw, node))
     return Value(Kind.ROWS, row)
 
 
+def _check_table(rw: Rewriter, node: Node, operand: Node, roles: dict[int, str]) -> bool:
+    """Whether the scores to which it is added are right but for a shift."""
+    try:
+        check_table_dims(rw, node, operand, roles)
+    except NotCausalError:
+        if not is_shifted_table(rw, node, operand, roles):
+            raise
+        return True
+    return False
+
+
 def check_table_dims(rw: Rewriter, node: Node, operand: Node, roles: dict[int, str]) -> None:
-    for dim in token_dims(operand.meta["val"], rw.symbol):
+    dims = token_dims(operand.meta["val"], rw.symbol)
+    for dim, extent in enumerate(operand.meta["val"].shape):
+        if dim not in dims and rw.lengths.differs(extent):
+            raise NotCausalError(node, f"dim {dim} of {operand.name} is {extent}, not the text's")
+    for dim in dims:
         if dim + aligned(node, operand) not in roles:
             raise NotCausalError(
                 node, f"dim {dim} of {operand.name}, one of positions, meets no dim of tokens"

@@ -97,6 +97,7 @@ class LengthValues:
         self.constant = constant
         self._longest: dict[Node, Any] = {}
         self._proven: set[Node] = set()
+        self.shifted: set[Node] = set()  # what is_shifted has shown
 
     def longest(self, node: Node) -> Tensor:
         """The value for the maximal length."""
@@ -116,7 +117,13 @@ class LengthValues:
         if not value.node.shape_env.bound_sympy(expression).is_singleton():
             return True
         # The range that is known of the dim may begin above 1.
-        return bool(self.number(value, 1) != self.number(value, self.maximum))
+        return self.differs(value)
+
+    def differs(self, extent: Any) -> bool:
+        """Whether a size is another for one token than for the longest text."""
+        if not isinstance(extent, SymInt):
+            return False
+        return bool(self.number(extent, 1) != self.number(extent, self.maximum))
 
     def require_same_numbers(self, node: Node) -> None:
         """Raise NotCausalError where a number that differs between lengths would change what
@@ -149,6 +156,32 @@ class LengthValues:
                 by_trial.append(node)
         self._prove_by_trial(by_trial)
         self._proven.update(nodes)
+
+    def is_shifted(self, node: Node, dim: int, most: float) -> bool:
+        """Whether for every length it is, within rounding, the beginning of what it is for the
+        longest text plus one number for all entries along `dim`; and none is larger than `most`.
+
+        Then it has to be computed for the length of each call.
+        """
+        if node in self.shifted:
+            return True
+        longest = self.longest(node)
+        is_known = longest.is_floating_point() and bool((longest.abs() <= most).all())
+        if not is_known or self._trial_elements([node]) > _TRIAL_ELEMENTS:
+            return False
+        step = 4 * torch.finfo(longest.dtype).eps  # of a product, and of a difference
+        for length in range(1, self.maximum):
+            found = self.at(node, length)
+            expected = longest.narrow(dim, 0, length)
+            if found.shape != expected.shape:
+                return False
+            largest = torch.maximum(found.abs().max(), expected.abs().max())
+            shift = found - expected
+            spread = shift.amax(dim) - shift.amin(dim)
+            if not bool((spread <= step * largest).all() and largest <= most):
+                return False
+        self.shifted.add(node)
+        return True
 
     def _prove_by_trial(self, nodes: list[Node]) -> None:
         for length in range(1, self.maximum if nodes else 1):

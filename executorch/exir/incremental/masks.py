@@ -23,6 +23,8 @@ _LOW = -1e9
 # What is added to low scores is less than they are by this factor, and what they are divided by is
 # less than it, so that they stay low.
 _MARGIN = 100
+# What is added to scores and is no larger does not show what was hidden.
+HIGHEST = -_LOW / _MARGIN
 
 
 def _lowest(dtype: torch.dtype) -> float:
@@ -30,37 +32,39 @@ def _lowest(dtype: torch.dtype) -> float:
     return max(_LOW, torch.finfo(dtype).min) if dtype.is_floating_point else _LOW
 
 
-_KEEP = {
+KEEP = {
     aten.to.dtype, aten.to.dtype_layout, aten._to_copy.default,
     aten.to.device, aten.dropout.default, aten.lift_fresh_copy.default,
 }  # fmt: skip
 _SCALE = {aten.mul.Tensor, aten.mul.Scalar, aten.div.Tensor, aten.div.Scalar}
-_ADD = {aten.add.Tensor, aten.add_.Tensor}
-_FILL = {aten.masked_fill.Scalar, aten.masked_fill.Tensor}
-_WHERE = {aten.where.self, aten.where.ScalarOther, aten.where.ScalarSelf}
+ADD = {aten.add.Tensor, aten.add_.Tensor}
+SUBTRACT = {aten.sub.Tensor}
+FILL = {aten.masked_fill.Scalar, aten.masked_fill.Tensor}
+_MAXIMUM = {aten.maximum.default, aten.max.other}
+WHERE = {aten.where.self, aten.where.ScalarOther, aten.where.ScalarSelf}
 
 
 def hidden_after(rw: Rewriter, node: Node, row: int, col: int) -> Tensor | None:
     """`hidden` of an elementwise operator's result whose operands hold scores."""
     known = [rw.values[n].hidden for n in node.all_input_nodes if rw.values[n].kind is Kind.SCORES]
     before = known[0] if len(known) == 1 else None
-    if node.target in _ADD or node.target is aten.sub.Tensor:
+    if node.target in ADD | SUBTRACT:
         return _hidden_by_sum(rw, node, known, row, col)
-    if node.target in _FILL and rw.values[arguments(node)[0]].kind is Kind.SCORES:
+    if node.target in FILL and rw.values[arguments(node)[0]].kind is Kind.SCORES:
         mask, value = arguments(node)[1:3]
-        if _is_low(rw, node, value):
+        if is_low(rw, node, value):
             return _either(before, _entries(rw, node, mask, row, col, lambda m: m))
         stays = _entries(rw, node, mask, row, col, lambda m: ~m)
         return None if before is None or stays is None else before & stays
-    if node.target in _WHERE:
+    if node.target in WHERE:
         return _hidden_by_where(rw, node, before, row, col)
-    if node.target in _KEEP:
+    if node.target in KEEP:
         return before
     if node.target in _SCALE and _keeps_low(rw, node):
         return before
-    if node.target is aten.maximum.default:
+    if node.target in _MAXIMUM:
         other = _other(node, known, rw)
-        return before if _is_low(rw, node, other) else None
+        return before if is_low(rw, node, other) else None
     return None
 
 
@@ -76,6 +80,13 @@ def require_causal(rw: Rewriter, node: Node, hidden: Tensor | None) -> None:
     raise NotCausalError(
         node, f"the mask lets token {row} attend to token {col}, which comes later"
     )
+
+
+def require_seen(node: Node, hidden: Tensor | None) -> None:
+    """Low scores count nothing beside others. Where there are no others, they count."""
+    none = torch.zeros(0) if hidden is None else hidden.all(1).nonzero()
+    if none.numel():
+        raise NotCausalError(node, f"the mask lets token {int(none[0])} attend to none, not itself")
 
 
 def hidden_by_mask(rw: Rewriter, node: Node, mask: Node, rank: int) -> Tensor | None:
@@ -106,7 +117,7 @@ def _either(a: Tensor | None, b: Tensor | None) -> Tensor | None:
     return a | b
 
 
-def _is_low(rw: Rewriter, node: Node, value: Any) -> bool:
+def is_low(rw: Rewriter, node: Node, value: Any) -> bool:
     """Whether a number takes a score out, in the type of the node's result."""
     low = _lowest(node.meta["val"].dtype)
     if isinstance(value, Node):
@@ -185,8 +196,8 @@ def _hidden_by_where(
 ) -> Tensor | None:
     condition, yes, no = arguments(node)
     is_scores = [isinstance(a, Node) and rw.values[a].kind is Kind.SCORES for a in (yes, no)]
-    if is_scores == [True, False] and _is_low(rw, node, no):
+    if is_scores == [True, False] and is_low(rw, node, no):
         return _either(before, _entries(rw, node, condition, row, col, lambda m: ~m))
-    if is_scores == [False, True] and _is_low(rw, node, yes):
+    if is_scores == [False, True] and is_low(rw, node, yes):
         return _either(before, _entries(rw, node, condition, row, col, lambda m: m))
     return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -60,7 +61,7 @@ def classify_move(rw: Rewriter, node: Node) -> Any:
         rw.lengths.require_same_numbers(node)
     rows = _moved(rw, node, value.row)
     cols = _moved(rw, node, value.col) if value.col is not None else [None] * len(rows)
-    found = [Value(value.kind, r, c, value.hidden) for r, c in zip(rows, cols, strict=True)]
+    found = [replace(value, row=r, col=c) for r, c in zip(rows, cols, strict=True)]
     return found if isinstance(node.meta["val"], (list, tuple)) else found[0]
 
 

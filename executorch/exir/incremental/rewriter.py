@@ -287,11 +287,22 @@ class Rewriter:
         mask = self._two_valued_mask(old, dims)
         if mask is not None:
             return mask
+        longest = self.lengths.longest(old)
+        if longest.numel() and bool((longest == longest.flatten()[0]).all()):
+            return self._filled(old, dims, longest.flatten()[0])
         node = self._table(old)
         for dim in token_dims(old.meta["val"], self.symbol):
             first = self.start if dims[dim] == "row" else 0
             node = self._slice(node, dim, first, self.count if first else self.end)
         return node
+
+    def _filled(self, old: Node, dims: dict[int, str], number: Tensor) -> Node:
+        """One number everywhere, which needs no table."""
+        sizes = [
+            self.number(n, ROWS if dims.get(d) == "row" else FULL)
+            for d, n in enumerate(old.meta["val"].shape)
+        ]
+        return self.call(aten.full.default, sizes, number.item(), dtype=number.dtype)
 
     def _slice(self, node: Node, dim: int, first: Any, count: Node) -> Node:
         shape = list(node.meta["val"].shape)

@@ -32,7 +32,7 @@ from executorch.exir.incremental.elementwise import (
 )
 from executorch.exir.incremental.errors import NotCausalError
 from executorch.exir.incremental.lengths import LOCAL, depends_on, token_dims
-from executorch.exir.incremental.masks import require_causal
+from executorch.exir.incremental.masks import require_causal, require_seen
 from executorch.exir.incremental.movement import (
     MOVES,
     SIZED_MOVES,
@@ -47,6 +47,12 @@ from executorch.exir.incremental.products import (
     is_other_side,
 )
 from executorch.exir.incremental.rewriter import FULL, ROWS, Rewriter
+from executorch.exir.incremental.sinks import (
+    OVER_KEYS,
+    classify_over_keys,
+    classify_sink,
+    classify_without_sink,
+)
 from executorch.exir.incremental.values import (
     FIXED,
     LAST,
@@ -74,9 +80,10 @@ _ALONG_DIMS = {
     aten.topk.default, aten.linalg_vector_norm.default,
 }  # fmt: skip
 _JOINS = {aten.cat.default, aten.stack.default}
-# Places along a dim are picked by index, token by token.
-_PICKS = {
-    aten.gather.default, aten.scatter.src, aten.scatter.value, aten.scatter_add.default,
+# Places along a dim are picked, token by token: which argument the dim is.
+_PICKS: dict[Any, int] = {
+    aten.gather.default: 1, aten.scatter.src: 1, aten.scatter.value: 1,
+    aten.scatter_add.default: 1, aten.slice_scatter.default: 2,
 }  # fmt: skip
 _ATTENTION = aten.scaled_dot_product_attention.default
 # Which of their arguments is the probability.
@@ -135,6 +142,8 @@ def _with_tokens(rw: Rewriter, node: Node) -> Any:
         raise NotCausalError(node, "tokens padded before the first, and no convolution of them")
     if any(rw._is(n, Kind.LONGER) for n in node.all_input_nodes):
         return classify_cut(rw, node)
+    if node.target in MOVES and rw.operand_value(node, 0).beside:
+        return classify_without_sink(rw, node)
     if is_selection(rw, node):
         return LAST
     rule = _rule(node.target)
@@ -184,6 +193,8 @@ def _classify_join(rw: Rewriter, node: Node) -> Value:
     rank = node.meta["val"].dim()
     dim = dim % rank
     stacks = node.target is aten.stack.default
+    if rw.values[arguments(node)[0][0]].kind is Kind.SCORES:
+        return classify_sink(rw, node)
     rows = {rw.values[n].row for n in arguments(node)[0] if rw.values[n].kind is Kind.ROWS}
     if any(rw.values[n].kind in (Kind.SCORES, Kind.WEIGHTS) for n in arguments(node)[0]):
         raise NotCausalError(node, "scores are joined")
@@ -205,7 +216,8 @@ def _classify_pick(rw: Rewriter, node: Node) -> Value:
     value = classify_elementwise(rw, node)
     if value.kind is not Kind.ROWS:
         raise NotCausalError(node, "scores are picked by index")
-    dim = arguments(node)[1] % node.meta["val"].dim()
+    at = _PICKS[node.target]
+    dim = (arguments(node)[at] if len(arguments(node)) > at else 0) % node.meta["val"].dim()
     extents = [n.meta["val"].shape[value.row] for n in tensor_operands(node)]
     if dim == value.row or any(n != extents[0] for n in extents):
         raise NotCausalError(node, "it picks among tokens")
@@ -214,6 +226,8 @@ def _classify_pick(rw: Rewriter, node: Node) -> Value:
 
 def _classify_along_dims(rw: Rewriter, node: Node) -> Any:
     value = rw.operand_value(node, 0)
+    if value.kind is Kind.SCORES and node.target in OVER_KEYS:
+        return classify_over_keys(rw, node)
     if value.kind is not Kind.ROWS:
         raise NotCausalError(node, "scores that were not made weights by a softmax over the keys")
     rank = arguments(node)[0].meta["val"].dim()
@@ -249,7 +263,8 @@ def _classify_softmax(rw: Rewriter, node: Node) -> Value:
     if dim != value.col:
         raise NotCausalError(node, "softmax over the queries, or beside the keys")
     require_causal(rw, node, value.hidden)
-    return Value(Kind.WEIGHTS, value.row, value.col)
+    require_seen(node, value.hidden)
+    return Value(Kind.WEIGHTS, value.row, value.col, beside=value.beside)
 
 
 Rule = Callable[[Rewriter, Node], Any]
@@ -309,6 +324,8 @@ def operand_of(rw: Rewriter, node: Node, operand: Node, version: str) -> Any:
         return rw.new[version, operand]
     if value.kind is Kind.FIXED:
         return rw.now(operand)
+    if operand in rw.lengths.shifted:
+        return rw.now(operand)
     if value.kind is Kind.LENGTH:
         dims = _table_roles(rw, node, operand)
         if version == FULL:
@@ -324,7 +341,8 @@ def _table_roles(rw: Rewriter, node: Node, operand: Node) -> dict[int, str]:
     value = rw.values[node]
     value = value[0] if isinstance(value, list) else value
     if node.target in _JOINS:
-        row = next(rw.values[n].row for n in arguments(node)[0] if rw.values[n].kind is Kind.ROWS)
+        kinds = (Kind.ROWS, Kind.SCORES)
+        row = next(rw.values[n].row for n in arguments(node)[0] if rw.values[n].kind in kinds)
         return {row: "row"}
     shift = aligned(node, operand)
     return {d - shift: role for d, role in value.dims().items()}

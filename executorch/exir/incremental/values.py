@@ -30,6 +30,9 @@ class Value:
     hidden  SCORES: bool [maximum, maximum], true where a mask has taken the score out, so that its
             weight will be exactly zero; None: nowhere
     before  PADDED: entries before that of the first token
+    beside  SCORES, WEIGHTS: columns behind those of the keys, which are of no token (a sink)
+    shifted SCORES: right but for an amount that is the same for all keys of a query, and that the
+            number of tokens may change
     """
 
     kind: Kind
@@ -37,6 +40,8 @@ class Value:
     col: int | None = None
     hidden: Tensor | None = None
     before: int = 0
+    beside: int = 0
+    shifted: bool = False
 
     def dims(self) -> dict[int, str]:
         """Dim -> "row" or "col"."""
