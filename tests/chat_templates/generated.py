@@ -26,6 +26,8 @@ LITERALS = [
     "'</think>'",
     "'role'",
     "'\\u00e9\\x41'",
+    "'%s|%5.1f'",
+    "'%-3s%03d'",
     "'a' 'b'",
 ]
 TESTS = [
@@ -102,6 +104,16 @@ FILTERS = [
     "indent('> ', blank=true)",
     "selectattr('role')",
     "map('trim')",
+    "sum",
+    "sum(start=[])",
+    "sum('content', 2)",
+    "round",
+    "round(1)",
+    "round(-1)",
+    "round(2, 'floor')",
+    "round(method='ceil')",
+    "format",
+    "format(1, 'a')",
 ]
 METHODS = [
     "strip()",
@@ -275,7 +287,7 @@ class Templates:
         )
 
     def statement(self, depth: int, in_loop: bool) -> str:
-        kind = self.random.randrange(14)
+        kind = self.random.randrange(16)
         if kind < 5 or depth <= 0:
             return f"{{{{{self.choose('', '-')} {self.expression()} {self.choose('', '-')}}}}}"
         if kind < 7:
@@ -318,6 +330,14 @@ class Templates:
                 if depth % 2
                 else "{%- raw -%}\n {% x %}\n  {% endraw -%} "
             )
+        if kind == 13:
+            assigned = self.choose("x = 1", "x = y, y = 2", f"m = {self.expression(1)}")
+            return (
+                self.tag(f"with {assigned}") + self.block(depth - 1, in_loop) + self.tag("endwith")
+            )
+        if kind == 14:
+            call = f"call{self.choose('', '(x)', '(x, y=x)')} {self.choose('c', 'c', 'f')}(text)"
+            return self.tag(call) + self.block(depth - 1, False) + self.tag("endcall")
         return f"{{{{ f({self.expression(1)}{self.choose('', ', b=1', ', 2')}) }}}}"
 
     def block(self, depth: int, in_loop: bool) -> str:
@@ -329,6 +349,9 @@ class Templates:
     def template(self) -> str:
         macro = "{% macro f(a, b='z') %}" + self.choose(
             "{{ a }}|{{ b }}", "{{- a ~ text -}}", "{{ x }}{{ b|upper }}"
+        )
+        macro += "{% endmacro %}{% macro c(a) %}" + self.choose(
+            "{{ caller() }}", "<{{ caller(a) }}{{ caller is defined }}>", "{{ caller(1, y=a) }}"
         )
         start = "{%- set ns = namespace(v=0) %}{% set x = 'X' %}{% set y = [1, 'b'] %}"
         return f"{macro}{{% endmacro %}}\n{start}" + self.block(2, False)

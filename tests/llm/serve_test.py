@@ -127,6 +127,28 @@ def test_conversations_are_kept_apart(client: Any) -> None:
     assert ask("Once more unto the breach").choices[0].text == second.choices[0].text
 
 
+def test_choices_are_those_of_seeds_that_follow(client: Any) -> None:
+    def ask(seed: int, **options: Any) -> list[str]:
+        answer = client.completions.create(
+            model="nanogpt", prompt="To be or not", max_tokens=12, seed=seed, **options
+        )
+        assert answer.usage.completion_tokens <= 12 * len(answer.choices)
+        return [choice.text for choice in answer.choices]
+
+    choices = ask(5, n=3)
+    assert choices == [*ask(5), *ask(6), *ask(7)]
+    assert len(set(choices)) == 3
+    parts = list(
+        client.completions.create(
+            model="nanogpt", prompt="To be or not", max_tokens=12, seed=5, n=3, stream=True
+        )
+    )
+    streamed = [
+        "".join(p.choices[0].text for p in parts if p.choices[0].index == i) for i in range(3)
+    ]
+    assert streamed == choices
+
+
 class Alphabet(torch.nn.Module):
     """The next token is the one after the last, and the first one after the 27th."""
 

@@ -52,6 +52,85 @@ def test_openai_client_completes(server: Server) -> None:
     assert "".join(p.choices[0].text for p in parts) == "XYZ"
 
 
+def test_several_answers_to_one_question(server: Server) -> None:
+    asked = server.metric("prompt_tokens_total")
+    one = server.chat("SAY ab", logprobs=True)
+    prompt = server.metric("prompt_tokens_total") - asked
+    many = server.chat("SAY ab", n=3, logprobs=True)
+    assert [c.index for c in many.choices] == [0, 1, 2]
+    for choice in many.choices:
+        assert (choice.message.content, choice.finish_reason) == ("ab", "stop")
+        assert [entry.token for entry in choice.logprobs.content] == ["a", "b"]
+    assert many.usage.completion_tokens == 3 * one.usage.completion_tokens
+    assert many.usage.prompt_tokens == one.usage.prompt_tokens == prompt
+    assert server.metric("prompt_tokens_total") == asked + 2 * prompt
+    parts = list(
+        server.chat(
+            "SAY ab", n=2, stream=True, logprobs=True, stream_options={"include_usage": True}
+        )
+    )
+    for index in (0, 1):
+        own = [p.choices[0] for p in parts if p.choices and p.choices[0].index == index]
+        assert own[0].delta.role == "assistant" and own[-1].finish_reason == "stop"
+        assert "".join(c.delta.content or "" for c in own) == "ab"
+    assert parts[-1].usage.completion_tokens == 4
+    completed = server.client().completions.create(
+        model="scripted", prompt="ab", n=2, echo=True, max_tokens=1
+    )
+    assert [(c.index, c.text, c.finish_reason) for c in completed.choices] == [
+        (0, "abA", "length"),
+        (1, "abA", "length"),
+    ]
+    formatted = server.chat("SAY {", n=2, response_format={"type": "json_object"})
+    assert [json.loads(c.message.content) for c in formatted.choices] == [{"": ""}] * 2
+    with pytest.raises(openai.BadRequestError, match="from 1 to 128"):
+        server.chat("hello", n=129)
+
+
+TOOLS: list[Any] = [
+    {
+        "type": "function",
+        "function": {
+            "name": "add",
+            "parameters": {"type": "object", "properties": {"z": {}, "a": {}}},
+        },
+    }
+]
+
+
+def test_tools_are_given_to_templates_that_take_them(server: Server) -> None:
+    with pytest.raises(
+        openai.BadRequestError, match=r"chat template \(chatml\) does not take tools"
+    ):
+        server.chat("hello", tools=TOOLS)
+    assert (
+        server.chat("hello", tools=TOOLS, tool_choice="none").choices[0].message.content == "HELLO"
+    )
+    with pytest.raises(openai.BadRequestError, match="no call can be forced"):
+        server.chat("hello", tools=TOOLS, tool_choice="required")
+    takes = Server(
+        0, 2, 8, "", "{% for m in messages %}{% if not tools or m.role == 'tool' %}"
+        "<|im_start|>user\nSAY {{ m.content }}<|im_end|>{% endif %}{% endfor %}"
+        "{% if tools and messages|length == 1 %}<|im_start|>user\nSAY {{ tools|tojson }}<|im_end|>"
+        "{% endif %}",
+    )  # fmt: skip
+    try:
+        assert takes.chat("hello").choices[0].message.content == "hello"
+        answer = takes.chat("hello", tools=TOOLS, tool_choice="auto")
+        assert answer.choices[0].message.content == json.dumps(TOOLS)  # in the request's order
+        messages = [
+            {"role": "user", "content": "hello"},
+            {"role": "assistant", "content": "add(1, 2)"},
+            {"role": "tool", "content": "3", "tool_call_id": "1"},
+        ]
+        answer = takes.client().chat.completions.create(
+            model="scripted", messages=messages, tools=TOOLS
+        )
+        assert answer.choices[0].message.content == "3"
+    finally:
+        assert takes.stop() == "stopped\n"
+
+
 def test_answers_end_where_they_are_told_to(server: Server) -> None:
     for stream in (False, True):
 

@@ -63,6 +63,12 @@ Evaluator::Flow Evaluator::execute(const Statement& statement, Scope& scope, std
       set(statement.macro->name,
           Value::callable({statement.macro->name, Value(), statement.macro.get()}), scope);
       break;
+    case Kind::Call:
+      append(output, to_text(evaluate_call(*statement.expression, scope,
+                                           Caller{statement.macro.get(), &scope})));
+      break;
+    case Kind::With:
+      return execute_with(statement, scope, output);
     case Kind::Break:
       return Flow::Break;
     case Kind::Continue:
@@ -124,6 +130,15 @@ void Evaluator::execute_set_block(const Statement& statement, Scope& scope) {
   assign(statement.target, std::move(value), scope);
 }
 
+Evaluator::Flow Evaluator::execute_with(const Statement& statement, Scope& scope,
+                                        std::string& output) {
+  Scope inner{&scope, scope.loop, {}};
+  for (const auto& [target, expression] : statement.assignments) {
+    assign(target, evaluate(*expression, scope), inner);
+  }
+  return execute(statement.body, inner, output);
+}
+
 void Evaluator::set(std::string_view name, Value value, Scope& scope) {
   budget_.steps(1 + scope.variables.size());
   for (auto& variable : scope.variables) {
@@ -162,14 +177,18 @@ Value Evaluator::make_namespace(Mapping mapping) {
   return Value::space(&namespaces_.back());
 }
 
-Value Evaluator::call_macro(const Macro& macro, const Arguments& given) {
+Value Evaluator::call_macro(const Macro& macro, const Arguments& given, Scope& around,
+                            const Caller& passed) {
   const Nested nested(*this);
   if (given.values.size() > macro.parameters.size()) {
     fail("the macro " + macro.name + " is given " + std::to_string(given.values.size()) +
          " values; expected at most " + std::to_string(macro.parameters.size()));
   }
   budget_.steps(macro.parameters.size() * (1 + given.named.size()));
-  Scope inner{&root_, nullptr, {}};
+  if (passed.body != nullptr && !macro.uses_caller) {
+    fail("the macro " + macro.name + " is called by a block, and does not use its caller");
+  }
+  Scope inner{&around, around.loop, {}, &passed};
   const size_t n_without_default = macro.parameters.size() - macro.defaults.size();
   size_t n_named = 0;
   for (size_t i = 0; i < macro.parameters.size(); ++i) {

@@ -17,11 +17,22 @@ struct Loop {
   std::optional<std::vector<Value>> last_changed;
 };
 
+struct Scope;
+
+/// What `caller` is in a macro: the body of a {% call %}, and the scope that it stands in. Like
+/// `loop` it is no Value, so that it cannot be kept beyond the call. No body: an ordinary call.
+struct Caller {
+  const Macro* body = nullptr;
+  Scope* scope = nullptr;
+};
+
 /// The variables of a block with a scope of its own.
 struct Scope {
   Scope* parent = nullptr;
   Loop* loop = nullptr;
   std::vector<std::pair<std::string_view, Value>> variables;
+  /// Null in scopes that are not a macro's.
+  const Caller* caller = nullptr;
 };
 
 struct Arguments {
@@ -68,6 +79,7 @@ class Evaluator {
   void execute_for(const Statement& statement, Scope& scope, std::string& output);
   std::vector<Value> loop_items(const Statement& statement, Scope& scope);
   void execute_set_block(const Statement& statement, Scope& scope);
+  Flow execute_with(const Statement& statement, Scope& scope, std::string& output);
   void append(std::string& output, std::string_view text) const;
   void assign(const Target& target, Value value, Scope& scope);
   /// Sets a variable. `name` points into the template.
@@ -77,7 +89,7 @@ class Evaluator {
   Value evaluate_list(const Expression& expression, Scope& scope);
   Value evaluate_dict(const Expression& expression, Scope& scope);
   Value evaluate_slice(const Expression& expression, Scope& scope);
-  Value evaluate_call(const Expression& expression, Scope& scope);
+  Value evaluate_call(const Expression& expression, Scope& scope, const Caller& passed);
   Value evaluate_filter(const Expression& expression, Scope& scope, const Value* block);
   Value evaluate_concat(const Expression& expression, Scope& scope);
   Value evaluate_compare(const Expression& expression, Scope& scope);
@@ -85,7 +97,9 @@ class Evaluator {
   Value evaluate_member(const Expression& expression, Scope& scope);
   Value loop_member(Loop& loop, const std::string& name) const;
   Value call_loop(Loop& loop, const std::string& name, const Arguments& given);
-  Value call_macro(const Macro& macro, const Arguments& given);
+  /// Runs a macro whose names are looked up in `around`.
+  Value call_macro(const Macro& macro, const Arguments& given, Scope& around, const Caller& passed);
+  static Caller caller_of(const Scope& scope);
   Arguments arguments_of(const Expression& expression, Scope& scope);
   Value look_up(const std::string& name, const Scope& scope);
   Loop* loop_of(const Expression& expression, Scope& scope) const;
@@ -149,5 +163,8 @@ Value run(const Function& function, Evaluator& evaluator, const Value& self,
 const Function* find_in(const std::vector<Function>& table, std::string_view name);
 const std::vector<Function>& sequence_filters();
 std::string json_text(const Value& value, const Call& call);
+Value round_number(const Call& call);
+/// Python's `text % values`, or `text % named`. Takes the result's bytes from the budget.
+std::string formatted(std::string_view text, const Arguments& given, Evaluator& evaluator);
 
 }  // namespace executorch::extension::llm::jinja

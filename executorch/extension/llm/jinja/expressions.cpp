@@ -26,7 +26,7 @@ Value Evaluator::evaluate(const Expression& expression, Scope& scope) {
     case Kind::Slice:
       return evaluate_slice(expression, scope);
     case Kind::Call:
-      return evaluate_call(expression, scope);
+      return evaluate_call(expression, scope, Caller());
     case Kind::Filter:
     case Kind::Test:
       return evaluate_filter(expression, scope, nullptr);
@@ -69,6 +69,9 @@ Value Evaluator::look_up(const std::string& name, const Scope& scope) {
     for (const auto& variable : one->variables) {
       if (variable.first == name) return variable.second;
     }
+  }
+  if (name == "caller" && caller_of(scope).body != nullptr) {
+    return Value::callable({name, Value(), nullptr});
   }
   if (name == "loop" && scope.loop != nullptr) fail_unsupported("loop as a value");
   budget_.steps(variables_.items.size());
@@ -179,11 +182,25 @@ Arguments Evaluator::arguments_of(const Expression& expression, Scope& scope) {
   return given;
 }
 
-Value Evaluator::evaluate_call(const Expression& expression, Scope& scope) {
+/// What `caller` names in the macro that a scope is in.
+Caller Evaluator::caller_of(const Scope& scope) {
+  for (const Scope* one = &scope; one != nullptr; one = one->parent) {
+    if (one->caller != nullptr) return *one->caller;
+  }
+  return {};
+}
+
+Value Evaluator::evaluate_call(const Expression& expression, Scope& scope, const Caller& passed) {
   const Expression& callee = *expression.operands[0];
   if (callee.kind == Kind::Attribute) {
     if (Loop* const loop = loop_of(callee, scope)) {
       return call_loop(*loop, callee.name, arguments_of(expression, scope));
+    }
+  }
+  if (callee.kind == Kind::Name && callee.name == "caller") {
+    const Caller caller = caller_of(scope);
+    if (caller.body != nullptr) {
+      return call_macro(*caller.body, arguments_of(expression, scope), *caller.scope, passed);
     }
   }
   const Value function = evaluate(callee, scope);
@@ -196,10 +213,12 @@ Value Evaluator::evaluate_call(const Expression& expression, Scope& scope) {
              ? "'" + *undefined->name + "' is undefined and cannot be called"
              : std::string("found ") + function.type_name() + "; expected a function");
   }
-  if (callable->macro != nullptr) return call_macro(*callable->macro, given);
+  if (callable->macro != nullptr) return call_macro(*callable->macro, given, root_, passed);
+  if (passed.body != nullptr) fail("'" + callable->name + "' is no macro, and takes no caller");
   const Function* const known = callable->self.is_none()
                                     ? find_global(callable->name)
                                     : find_method(callable->self, callable->name);
+  if (known == nullptr && callable->name == "caller") fail_unsupported("caller as a value");
   if (known == nullptr) fail("'" + callable->name + "' is no function");
   return jinja::run(*known, *this, callable->self, given);
 }

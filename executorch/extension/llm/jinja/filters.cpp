@@ -178,6 +178,10 @@ Value absolute(const Call& call) {
   return value.to_number() < 0 ? negative(value) : value;
 }
 
+Value format(const Call& call) {
+  return Value::text(formatted(self_text(call), call.given, call.evaluator));
+}
+
 Value to_json(const Call& call) {
   return call.evaluator.text(json_text(call.self, call));
 }
@@ -201,6 +205,8 @@ const std::vector<Function>& filters() {
       {"int", {"default", "base"}, 0, to_integer},
       {"float", {"default"}, 0, to_float},
       {"abs", {}, 0, absolute},
+      {"round", {"precision", "method"}, 0, round_number},
+      {"format", {"*"}, 0, format},
       {"tojson", {"ensure_ascii", "indent", "separators", "sort_keys"}, 0, to_json},
   };
   return table;

@@ -322,6 +322,7 @@ ExpressionPtr ExpressionParser::parse_name() {
   } else if (name != "none" && name != "None") {
     made->kind = Kind::Name;
     made->name = name;
+    uses_caller_ = uses_caller_ || name == "caller";
   }
   return made;
 }

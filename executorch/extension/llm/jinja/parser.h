@@ -47,6 +47,8 @@ class ExpressionParser {
   ExpressionPtr parse_expression();
   /// Parses the filters of `{% filter trim %}`, whose operand is not written there.
   ExpressionPtr parse_filters(ExpressionPtr operand);
+  /// Whether an expression that was parsed has the name `caller` in it.
+  bool uses_caller_ = false;
 
  private:
   ExpressionPtr make(Expression::Kind kind, std::vector<ExpressionPtr> operands = {},

@@ -85,6 +85,16 @@ Value join(const Call& call) {
   return Value::text(std::move(joined));
 }
 
+Value sum(const Call& call) {
+  Value total = call.at[1].has_value() ? *call.at[1] : Value::integer(0);
+  if (total.as_text() != nullptr) fail("sum is given the start str; expected a number or a list");
+  for (const Value& item : items_of(call)) {
+    total = arithmetic("+", total, call.has(0) ? member(call, item, *call.at[0]) : item,
+                       call.evaluator);
+  }
+  return total;
+}
+
 Value items(const Call& call) {
   return generator(call, [&](std::vector<Value>& pairs) {
     if (call.self.is_undefined()) return;
@@ -243,6 +253,7 @@ const std::vector<Function>& sequence_filters() {
       {"first", {}, 0, first},
       {"last", {}, 0, last},
       {"join", {"d", "attribute"}, 0, join},
+      {"sum", {"attribute", "start"}, 0, sum},
       {"items", {}, 0, items},
       {"reverse", {}, 0, reverse},
       {"sort", {"reverse", "case_sensitive", "attribute"}, 0, sort},

@@ -68,6 +68,8 @@ class TemplateParser : ExpressionParser {
     if (is_name("for")) return parse_for();
     if (is_name("set")) return parse_set();
     if (is_name("macro")) return parse_macro();
+    if (is_name("call")) return parse_call();
+    if (is_name("with")) return parse_with();
     if (is_name("generation")) {
       Statement made = make(Kind::Group);
       next();
@@ -81,8 +83,8 @@ class TemplateParser : ExpressionParser {
       expect_block_end();
       return made;
     }
-    for (const char* const word : {"autoescape", "block", "call", "do", "extends", "filter", "from",
-                                   "import", "include", "print", "trans", "with"}) {
+    for (const char* const word : {"autoescape", "block", "do", "extends", "filter", "from",
+                                   "import", "include", "print", "trans"}) {
       if (is_name(word)) fail_unsupported("the block " + std::string(word));
     }
     fail_here(ends.size() == 0 ? "the name of a block"
@@ -127,7 +129,7 @@ class TemplateParser : ExpressionParser {
     for (const char* const word : {"true", "false", "none", "True", "False", "None"}) {
       if (name == word) fail("found '" + name + "', to which nothing can be assigned");
     }
-    if (name == "loop") fail_unsupported("a variable with the name loop");
+    if (name == "loop" || name == "caller") fail_unsupported("a variable with the name " + name);
     return name;
   }
 
@@ -194,19 +196,60 @@ class TemplateParser : ExpressionParser {
     next();
     made.macro = std::make_unique<Macro>();
     made.macro->name = parse_target_name();
+    parse_parameters(*made.macro);
+    parse_macro_body(*made.macro, "endmacro");
+    return made;
+  }
+
+  void parse_parameters(Macro& macro) {
     expect_operator("(");
     while (!is_operator(")")) {
-      if (!made.macro->parameters.empty()) expect_operator(",");
+      if (!macro.parameters.empty()) expect_operator(",");
       if (is_operator(")")) break;
-      made.macro->parameters.push_back(parse_target_name());
+      macro.parameters.push_back(parse_target_name());
       if (skip_operator("=")) {
-        made.macro->defaults.push_back(parse_expression());
-      } else if (!made.macro->defaults.empty()) {
+        macro.defaults.push_back(parse_expression());
+      } else if (!macro.defaults.empty()) {
         fail_here("'=': parameters before it have a default");
       }
     }
     expect_operator(")");
-    made.macro->body = parse_body("endmacro");
+  }
+
+  void parse_macro_body(Macro& macro, std::string_view end) {
+    const bool used_before = std::exchange(uses_caller_, false);
+    macro.body = parse_body(end);
+    macro.uses_caller = uses_caller_;
+    uses_caller_ = uses_caller_ || used_before;
+  }
+
+  Statement parse_call() {
+    Statement made = make(Kind::Call);
+    next();
+    made.macro = std::make_unique<Macro>();
+    made.macro->name = "caller";
+    if (is_operator("(")) parse_parameters(*made.macro);
+    made.expression = parse_expression();
+    if (made.expression->kind != Expression::Kind::Call) fail_here("a call of a macro before it");
+    parse_macro_body(*made.macro, "endcall");
+    return made;
+  }
+
+  Statement parse_with() {
+    Statement made = make(Kind::With);
+    next();
+    while (!is(TokenKind::BlockEnd)) {
+      if (!made.assignments.empty()) expect_operator(",");
+      Target target = parse_target();
+      expect_operator("=");
+      made.assignments.emplace_back(std::move(target), parse_expression());
+    }
+    expect_block_end();
+    ++n_inner_;
+    made.body = parse_block({"endwith"});
+    --n_inner_;
+    next();
+    expect_block_end();
     return made;
   }
 

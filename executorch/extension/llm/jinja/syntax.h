@@ -101,6 +101,8 @@ struct Statement {
     SetBlock,  // target, body, expression: filters around it, or null
     Group,     // body: blocks that say something to trainers only
     Macro,     // macro
+    Call,      // expression: a call of a macro, to which `macro`, the body, is the caller
+    With,      // assignments, body
     Break,
     Continue
   };
@@ -111,6 +113,7 @@ struct Statement {
   ExpressionPtr expression, condition;
   Block body, otherwise;
   std::vector<Branch> branches;
+  std::vector<std::pair<Target, ExpressionPtr>> assignments;
   std::unique_ptr<Macro> macro;
 };
 
@@ -126,6 +129,8 @@ struct Macro {
   /// The defaults of the last parameters.
   std::vector<ExpressionPtr> defaults;
   Block body;
+  /// Whether the name `caller` is in the body. Only such macros can be called by {% call %}.
+  bool uses_caller = false;
 };
 
 /// Throws Failure.

@@ -5,36 +5,17 @@
 //   variables   an object
 // Answer: text, or error.
 
+#include <executorch/extension/llm/jinja/from_json.h>
 #include <executorch/extension/llm/jinja/template.h>
-#include <executorch/extension/llm/tokenizers/json.h>
 
 #include <iostream>
 
 using executorch::extension::llm::jinja::Template;
 using executorch::extension::llm::jinja::Value;
+using executorch::extension::llm::jinja::value_of;
 using Json = ::tokenizers::Json;
 
 namespace {
-
-Value value_of(const Json& json) {
-  if (json.is_boolean()) return Value::boolean(json.get<bool>());
-  if (json.is_number_integer()) return Value::integer(json.get<int64_t>());
-  if (json.is_number()) return Value::number(json.get<double>());
-  if (json.is_string()) return Value::text(json.get<std::string>());
-  if (json.is_array()) {
-    std::vector<Value> items;
-    for (const Json& item : json) items.push_back(value_of(item));
-    return Value::sequence(std::move(items));
-  }
-  if (json.is_object()) {
-    std::vector<std::pair<Value, Value>> items;
-    for (const auto& [key, item] : json.items()) {
-      items.emplace_back(Value::text(key), value_of(item));
-    }
-    return Value::mapping(std::move(items));
-  }
-  return Value();
-}
 
 Json answer(const Json& job) {
   std::string cause;

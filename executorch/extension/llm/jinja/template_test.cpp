@@ -120,6 +120,30 @@ TEST(Template, PartsAreCountedBeforeTheyAreMade) {
   EXPECT_TRUE(has(rendered(keywords + "a=1) }}"), "more steps"));
 }
 
+TEST(Template, FormatsAreBounded) {
+  EXPECT_TRUE(has(rendered("{{ '%999999999d'|format(1) }}"), "more bytes"));
+  EXPECT_TRUE(has(rendered("{{ '%.999999999f'|format(1) }}"), "more bytes"));
+  EXPECT_TRUE(has(rendered("{{ '%*d'|format(2000000000, 1) }}"), "more bytes"));
+  EXPECT_TRUE(has(rendered("{{ '%99999999999999999999d'|format(1) }}"), "too large"));
+  std::string places, values;
+  for (int i = 0; i < 1000; ++i) places += "%s", values += ", s";
+  EXPECT_TRUE(has(rendered("{% set s = 'a' * 1000000 %}{{ '" + places + "'|format(" +
+                           values.substr(2) + ") }}"),
+                  "more bytes"));
+  EXPECT_TRUE(
+      has(rendered("{% set l = [['x' * 9]] * 9999 %}{{ l|sum(start=[])|length }}"), "more bytes"));
+}
+
+TEST(Template, CallersEndWithTheirCall) {
+  EXPECT_EQ(rendered("{% set n = namespace() %}{% macro f() %}{% set n.c = caller %}{{ caller() }}"
+                     "{% endmacro %}{% call f() %}x{% endcall %}{{ n.c() }}"),
+            "line 1: not supported: caller as a value");
+  EXPECT_TRUE(has(rendered("{% macro f() %}{% call f() %}{{ caller() }}{% endcall %}{{ caller() }}"
+                           "{% endmacro %}{% call f() %}x{% endcall %}"),
+                  "too deep"));
+  EXPECT_TRUE(has(rendered("{% call(caller) f() %}x{% endcall %}"), "name caller"));
+}
+
 TEST(Template, NumbersThatDoNotFit) {
   EXPECT_TRUE(has(rendered("{{ 9223372036854775808 }}"), "not supported"));
   EXPECT_TRUE(has(rendered("{{ 9223372036854775807 + 1 }}"), "not supported"));

@@ -1,8 +1,11 @@
+#include <executorch/extension/llm/jinja/from_json.h>
+#include <executorch/extension/llm/jinja/syntax.h>
 #include <executorch/extension/llm/jinja/template.h>
 #include <executorch/extension/llm/jinja/text.h>
 #include <executorch/extension/llm/runner/chat_template.h>
 #include <executorch/extension/llm/tokenizers/tokenizer.h>
 
+#include <algorithm>
 #include <utility>
 
 namespace executorch {
@@ -123,6 +126,10 @@ std::optional<ChatTemplate> ChatTemplate::of(const std::string& text, std::strin
   if (!parsed.has_value()) return std::nullopt;
   made.parsed_ = std::make_shared<const Parsed>(Parsed{std::move(*parsed)});
 
+  const auto tokens = jinja::tokens_of(jinja);
+  made.takes_tools_ = std::any_of(tokens.begin(), tokens.end(), [](const jinja::Token& token) {
+    return token.kind == jinja::TokenKind::Name && token.text == "tools";
+  });
   made.find_stop_string();
   return made;
 }
@@ -131,7 +138,7 @@ void ChatTemplate::find_stop_string() {
   const std::string answer = "A2a", question = "Q3q";
   std::string unused;
   const auto sample =
-      rendered({{"user", "Q1q"}, {"assistant", answer}, {"user", question}}, true, unused);
+      rendered({{"user", "Q1q"}, {"assistant", answer}, {"user", question}}, true, "", unused);
   if (!sample.has_value()) return;
   const size_t begin = sample->find(answer);
   const size_t end = begin == sample->npos ? begin : sample->find(question, begin);
@@ -142,7 +149,8 @@ void ChatTemplate::find_stop_string() {
 }
 
 std::optional<std::string> ChatTemplate::rendered(const std::vector<ChatMessage>& messages,
-                                                  bool makes_answer, std::string& cause) const {
+                                                  bool makes_answer, const std::string& tools,
+                                                  std::string& cause) const {
   using jinja::Value;
   const auto member = [](const char* name, Value value) {
     return std::make_pair(Value::text(name), std::move(value));
@@ -155,6 +163,15 @@ std::optional<std::string> ChatTemplate::rendered(const std::vector<ChatMessage>
   jinja::Mapping variables;
   variables.items.push_back(member("messages", Value::sequence(std::move(all))));
   variables.items.push_back(member("add_generation_prompt", Value::boolean(makes_answer)));
+  if (!tools.empty()) {
+    const auto json = ::tokenizers::Json::parse(tools, nullptr, false);
+    try {
+      variables.items.push_back(member("tools", jinja::value_of(json)));
+    } catch (const jinja::Failure& failure) {
+      cause = failure.what();
+      return std::nullopt;
+    }
+  }
   if (!special_tokens_.bos.empty()) {
     variables.items.push_back(member("bos_token", Value::text(special_tokens_.bos)));
   }
@@ -165,7 +182,7 @@ std::optional<std::string> ChatTemplate::rendered(const std::vector<ChatMessage>
 }
 
 std::optional<ChatPrompt> ChatTemplate::render(const std::vector<ChatMessage>& messages,
-                                               std::string& cause) const {
+                                               std::string& cause, const std::string& tools) const {
   std::vector<ChatMessage> given = messages;
   bool goes_on = !given.empty() && given.back().role == "assistant";
   if (goes_on && jinja::is_all_space(given.back().content)) {
@@ -174,7 +191,7 @@ std::optional<ChatPrompt> ChatTemplate::render(const std::vector<ChatMessage>& m
     goes_on = false;
   }
   if (goes_on) given.back().content += kAnswerEnd;
-  auto text = rendered(given, !goes_on, cause);
+  auto text = rendered(given, !goes_on, tools, cause);
   if (!text.has_value()) return std::nullopt;
   if (goes_on) {
     const size_t at = text->rfind(jinja::strip(kAnswerEnd));

@@ -56,8 +56,11 @@ class ChatTemplate {
   /// Renders a conversation, followed by the text that makes the model answer; if the last message
   /// is the model's, it is left open to be continued. Empty after an error, if the template rejects
   /// the conversation or fails.
-  std::optional<ChatPrompt> render(const std::vector<ChatMessage>& messages,
-                                   std::string& cause) const;
+  /// `tools` is JSON, a list of functions that the model may call, for templates that take them.
+  std::optional<ChatPrompt> render(const std::vector<ChatMessage>& messages, std::string& cause,
+                                   const std::string& tools = "") const;
+  /// Whether the template has the variable `tools` in it.
+  bool takes_tools() const { return takes_tools_; }
   /// What the model writes behind its answer, found by how the template writes one: the first mark
   /// in brackets behind it, else all that comes before the next question.
   const std::vector<std::string>& stop_strings() const { return stop_strings_; }
@@ -67,12 +70,13 @@ class ChatTemplate {
   ChatTemplate() = default;
   void find_stop_string();
   std::optional<std::string> rendered(const std::vector<ChatMessage>& messages, bool makes_answer,
-                                      std::string& cause) const;
+                                      const std::string& tools, std::string& cause) const;
 
   std::string name_;
   std::shared_ptr<const Parsed> parsed_;
   SpecialTokens special_tokens_;
   std::vector<std::string> stop_strings_;
+  bool takes_tools_ = false;
 };
 
 }  // namespace llm

@@ -38,6 +38,10 @@ struct ApiRequest {
   std::string prompt;
   std::vector<uint64_t> prompt_tokens;
   std::vector<ChatMessage> messages;
+  /// JSON, a list of functions that the model may call; empty: none.
+  std::string tools;
+  /// How many answers to make.
+  int n_choices = 1;
   ResponseFormat format;
   SamplingOptions sampling;
   bool seed_given = false;
@@ -81,8 +85,12 @@ class ApiAnswer {
   ApiAnswer(const ApiRequest& request, const ServedModel& served, std::string id, std::string model,
             int64_t created);
 
-  std::string whole(const std::string& text, const char* finish_reason,
-                    const std::vector<TokenLogprob>& logprobs, const Usage& usage);
+  /// What follows is of that choice, of those that the request asks for.
+  void begin_choice(int index);
+  /// Adds the choice to the whole answer.
+  void add(const std::string& text, const char* finish_reason,
+           const std::vector<TokenLogprob>& logprobs);
+  std::string whole(const Usage& usage) const;
   /// The first part of a chat, which says who speaks.
   std::string first() const;
   std::string part(const std::string& text, const std::vector<TokenLogprob>& logprobs);
@@ -99,6 +107,8 @@ class ApiAnswer {
   const ServedModel& served_;
   const std::string id_, model_;
   const int64_t created_;
+  int index_ = 0;
+  Json choices_ = Json::array();
   CharacterPlaces places_;
 };
 

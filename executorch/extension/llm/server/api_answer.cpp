@@ -77,7 +77,7 @@ Json ApiAnswer::head(bool chunk) const {
 }
 
 Json ApiAnswer::choice(const char* finish_reason) const {
-  return {{"index", 0},
+  return {{"index", index_},
           {"logprobs", nullptr},
           {"finish_reason", finish_reason == nullptr ? Json() : Json(finish_reason)}};
 }
@@ -124,16 +124,26 @@ Json ApiAnswer::logprobs_json(const std::vector<TokenLogprob>& logprobs) {
   return result;
 }
 
-std::string ApiAnswer::whole(const std::string& text, const char* finish_reason,
-                             const std::vector<TokenLogprob>& logprobs, const Usage& usage) {
-  Json answer = head(false), one = choice(finish_reason);
+void ApiAnswer::begin_choice(int index) {
+  index_ = index;
+  places_ = CharacterPlaces();
+}
+
+void ApiAnswer::add(const std::string& text, const char* finish_reason,
+                    const std::vector<TokenLogprob>& logprobs) {
+  Json one = choice(finish_reason);
   if (request_.chat) {
     one["message"] = {{"role", "assistant"}, {"content", text}, {"refusal", nullptr}};
   } else {
     one["text"] = text;
   }
   one["logprobs"] = logprobs_json(logprobs);
-  answer["choices"] = Json::array({one});
+  choices_.push_back(std::move(one));
+}
+
+std::string ApiAnswer::whole(const Usage& usage) const {
+  Json answer = head(false);
+  answer["choices"] = choices_;
   answer["usage"] = usage_json(usage);
   return json_text(answer);
 }

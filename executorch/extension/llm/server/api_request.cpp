@@ -9,6 +9,7 @@ namespace {
 
 constexpr int kMaxDepth = 64;
 constexpr size_t kMaxStops = 16;
+constexpr int64_t kMaxChoices = 128;
 
 [[noreturn]] void refuse(const std::string& param, const std::string& what,
                          const std::string& code = "invalid_value") {
@@ -98,7 +99,7 @@ std::string text_of_content(const Json& content, const std::string& param) {
   return text;
 }
 
-std::vector<ChatMessage> parse_messages(const Json& messages) {
+std::vector<ChatMessage> parse_messages(const Json& messages, bool has_tools) {
   if (!messages.is_array() || messages.empty()) {
     refuse("messages", "an array with at least one message is expected", "invalid_type");
   }
@@ -111,13 +112,16 @@ std::vector<ChatMessage> parse_messages(const Json& messages) {
                            ? message["role"].get<std::string>()
                            : std::string();
     if (role == "developer") role = "system";
-    if (role != "system" && role != "user" && role != "assistant") {
-      refuse(place + ".role", "'system', 'developer', 'user' or 'assistant' is expected");
+    const bool is_result = role == "tool" && has_tools;
+    if (role != "system" && role != "user" && role != "assistant" && !is_result) {
+      refuse(place + ".role",
+             "'system', 'developer', 'user' or 'assistant' is expected, or 'tool' with 'tools'");
     }
     // Clients that send an answer back add what it did not have.
     const Json calls = message.value("tool_calls", Json());
     if (!calls.is_null() && calls != Json::array()) {
-      refuse(place + ".tool_calls", "tools are not supported", "unsupported_value");
+      refuse(place + ".tool_calls", "not supported: a call is the text in 'content'",
+             "unsupported_value");
     }
     result.push_back({role, text_of_content(message.value("content", Json()), place + ".content")});
   }
@@ -218,8 +222,31 @@ void parse_prompt(Json prompt, int64_t vocabulary_size, ApiRequest& request) {
   }
 }
 
+/// The functions that the model may call, in the order of the request's members, which templates
+/// write.
+std::string parse_tools(Fields& fields, const std::string& body) {
+  const Json tools = fields.take("tools"), choice = fields.take("tool_choice");
+  if (!choice.is_null() && choice != "none" && choice != "auto") {
+    refuse("tool_choice", "'none' or 'auto' is expected: no call can be forced",
+           "unsupported_value");
+  }
+  if (tools.is_null() || tools == Json::array()) return "";
+  if (!tools.is_array()) refuse("tools", "an array is expected", "invalid_type");
+  for (size_t i = 0; i < tools.size(); ++i) {
+    const Json& tool = tools[i];
+    const bool is_function = tool.is_object() && tool.value("type", Json()) == "function" &&
+                             tool.value("function", Json()).is_object();
+    if (!is_function) {
+      refuse("tools[" + std::to_string(i) + "]",
+             "an object of type 'function', with a 'function', is expected");
+    }
+  }
+  return choice == "none" ? "" : nlohmann::ordered_json::parse(body)["tools"].dump();
+}
+
 void parse_chat(Fields& fields, const std::string& body, ApiRequest& request) {
-  request.messages = parse_messages(fields.take("messages"));
+  request.tools = parse_tools(fields, body);
+  request.messages = parse_messages(fields.take("messages"), !request.tools.empty());
   request.format = parse_format(fields, body);
   if (const auto newer = fields.integer("max_completion_tokens", 1, INT32_MAX)) {
     request.max_tokens = newer;
@@ -228,9 +255,7 @@ void parse_chat(Fields& fields, const std::string& body, ApiRequest& request) {
   const auto top = fields.integer("top_logprobs", 0, 20);
   if (top && !logprobs) refuse("top_logprobs", "it needs 'logprobs'");
   if (logprobs) request.n_logprobs = static_cast<int>(top.value_or(0));
-  fields.expect_only("tools", Json::array());
   fields.expect_only("functions", Json::array());
-  fields.expect_only("tool_choice", "none");
   fields.expect_only("audio", nullptr);
   fields.expect_only("modalities", Json::array({"text"}));
   fields.take("parallel_tool_calls");
@@ -292,7 +317,7 @@ ApiRequest parse_request(const std::string& body, bool chat, const std::string& 
   }
   parse_stop(fields.take("stop"), request.stop);
   request.ignore_eos = fields.boolean("ignore_eos", false);
-  fields.expect_only("n", 1);
+  request.n_choices = static_cast<int>(fields.integer("n", 1, kMaxChoices).value_or(1));
   // What changes nothing here.
   for (const char* name : {"user", "metadata", "store", "service_tier", "safety_identifier",
                            "prompt_cache_key", "reasoning_effort", "verbosity"}) {

@@ -113,10 +113,13 @@ TEST(ApiRequest, NamesThePartThatIsWrong) {
            {with_message(R"("max_tokens":0)"), "max_tokens"},
            {with_message(R"("max_tokens":1.5)"), "max_tokens"},
            {with_message(R"("max_tokens":9223372036854775808)"), "max_tokens"},
-           {with_message(R"("n":2)"), "n"},
+           {with_message(R"("n":0)"), "n"},
+           {with_message(R"("n":129)"), "n"},
            {with_message(R"("stop":"")"), "stop"},
            {with_message(R"("stop":[1])"), "stop"},
-           {with_message(R"("tools":[{}])"), "tools"},
+           {with_message(R"("tools":{})"), "tools"},
+           {with_message(R"("tools":[{}])"), "tools[0]"},
+           {with_message(R"("tool_choice":"required")"), "tool_choice"},
            {with_message(R"("top_logprobs":3)"), "top_logprobs"},
            {with_message(R"("logit_bias":{"300":1})"), "logit_bias"},
            {with_message(R"("logit_bias":{"99999999999999999999":1})"), "logit_bias"},
@@ -147,7 +150,8 @@ TEST(ApiAnswer, IsJsonWhateverTheTextIs) {
   const ScriptedModel model({[](const std::string&) { return ""; }});
   const ApiRequest request = chat(R"("logprobs":true)");
   ApiAnswer answer(request, model, "1", "m", 5);
-  const Json json = Json::parse(answer.whole("a\xff\"\n", "stop", {{'a', -0.5f, {}}}, {3, 1, 2}));
+  answer.add("a\xff\"\n", "stop", {{'a', -0.5f, {}}});
+  const Json json = Json::parse(answer.whole({3, 1, 2}));
   EXPECT_EQ(json["choices"][0]["message"]["content"], "a\xef\xbf\xbd\"\n");
   EXPECT_EQ(json["choices"][0]["logprobs"]["content"][0]["bytes"], Json::array({'a'}));
   EXPECT_EQ(json["usage"]["total_tokens"], 5);

@@ -54,13 +54,16 @@ class ChatServer {
 
   bool generate(const HttpRequest& request, HttpConnection& connection, bool chat);
   void prepare(Generation& generation);
+  void begin_choice(Generation& generation, int index);
+  bool has_next(Generation& generation, int index) const;
   void check_prompt(const Generation& generation) const;
   ChatPrompt prompt_of(const ApiRequest& request) const;
   SessionPool::Lease take_session(Generation& generation);
   runtime::Result<GenerationResult> run_generation(Generation& generation, ServedText& text);
   std::string whole_answer(Generation& generation, ServedText& text);
   bool answer_in_parts(Generation& generation, ServedText& text);
-  Usage count(const Generation& generation, const GenerationResult& result);
+  void add(Generation& generation, const GenerationResult& result);
+  void count(const Generation& generation);
 
   ServedModel& model_;
   const ServerOptions options_;

@@ -41,7 +41,8 @@ struct ChatServer::Generation {
   std::string echo;
   GenerationOptions options;
   std::shared_ptr<LogprobRecorder> recorder;
-  /// Tokens of the answer so far. The recorder knows of one more, which is not part of the answer,
+  Usage usage;
+  /// Tokens of the choice so far. The recorder knows of one more, which is not part of the answer,
   /// where that one ends it.
   size_t n_tokens = 0;
   /// Whether the client closed the connection or no longer reads.
@@ -106,7 +107,14 @@ bool ChatServer::generate(const HttpRequest& http, HttpConnection& connection, b
 ChatPrompt ChatServer::prompt_of(const ApiRequest& request) const {
   if (!request.chat) return {request.prompt, false};
   std::string cause;
-  auto prompt = model_.chat_template().render(request.messages, cause);
+  const ChatTemplate& chat_template = model_.chat_template();
+  if (!request.tools.empty() && !chat_template.takes_tools()) {
+    throw ApiError{
+        400,
+        "'tools': the model's chat template (" + chat_template.name() + ") does not take tools",
+        "tools", "unsupported_value"};
+  }
+  auto prompt = chat_template.render(request.messages, cause, request.tools);
   if (prompt.has_value()) return std::move(*prompt);
   throw ApiError{400, "the chat template refuses these messages: " + cause, "messages",
                  "invalid_value"};
@@ -131,7 +139,6 @@ void ChatServer::prepare(Generation& generation) {
   }
   GenerationOptions& options = generation.options;
   options.sampling = request.sampling;
-  if (!request.seed_given) options.sampling.seed = random_seed();
   options.max_new_tokens = model_.context_length() - static_cast<int64_t>(generation.prompt.size());
   if (options_.max_tokens > 0) {
     options.max_new_tokens = std::min(options.max_new_tokens, options_.max_tokens);
@@ -148,6 +155,18 @@ void ChatServer::prepare(Generation& generation) {
     if (!request.ignore_eos) options.stop_tokens = model_.end_tokens();
   }
   options.ignore_eos = request.ignore_eos;
+  begin_choice(generation, 0);  // here: a format that cannot be used is told instead of an answer
+}
+
+/// Makes what each of the choices needs anew. A seed that is given is that of the first choice.
+void ChatServer::begin_choice(Generation& generation, int index) {
+  const ApiRequest& request = generation.request;
+  GenerationOptions& options = generation.options;
+  options.sampling.seed =
+      request.seed_given ? request.sampling.seed + static_cast<uint64_t>(index) : random_seed();
+  options.processors.clear();
+  generation.n_tokens = 0;
+  generation.answer.begin_choice(index);
   if (!request.format.type.empty()) {
     options.processors.push_back(
         std::make_shared<ConstraintProcessor>(constraints_.get(request.format)));
@@ -156,6 +175,12 @@ void ChatServer::prepare(Generation& generation) {
     generation.recorder = std::make_shared<LogprobRecorder>(request.n_logprobs);
     options.processors.push_back(generation.recorder);
   }
+}
+
+/// Whether another choice is to be made, by the same session, which knows the prompt.
+bool ChatServer::has_next(Generation& generation, int index) const {
+  return index < generation.request.n_choices &&
+         (index == 0 || (!generation.is_gone() && !generation.is_late() && !pool_.is_stopped()));
 }
 
 /// Whether the model can continue the prompt.
@@ -215,24 +240,36 @@ runtime::Result<GenerationResult> ChatServer::run_generation(Generation& generat
   return result;
 }
 
-Usage ChatServer::count(const Generation& generation, const GenerationResult& result) {
-  const Usage usage{static_cast<int64_t>(generation.prompt.size()), result.n_reused_tokens,
-                    static_cast<int64_t>(result.tokens.size())};
+/// Adds a choice to the usage, which has the prompt once.
+void ChatServer::add(Generation& generation, const GenerationResult& result) {
+  Usage& usage = generation.usage;
+  if (usage.n_prompt == 0) {
+    usage.n_prompt = static_cast<int64_t>(generation.prompt.size());
+    usage.n_cached = result.n_reused_tokens;
+    metrics_.add_first_token(result.time_to_first_token_seconds);
+  }
+  usage.n_completion += static_cast<int64_t>(result.tokens.size());
+}
+
+void ChatServer::count(const Generation& generation) {
+  const Usage& usage = generation.usage;
   metrics_.n_prompt_tokens += usage.n_prompt;
   metrics_.n_cached_tokens += usage.n_cached;
   metrics_.n_generated_tokens += usage.n_completion;
-  metrics_.add_first_token(result.time_to_first_token_seconds);
   metrics_.add_generation(std::chrono::duration<double>(Clock::now() - generation.began).count());
-  return usage;
 }
 
 std::string ChatServer::whole_answer(Generation& generation, ServedText& text) {
-  const auto result = run_generation(generation, text);
-  if (!result.ok()) throw error_of(result.error());
-  const Usage usage = count(generation, *result);
-  return generation.answer.whole(generation.echo + result->text,
-                                 finish_reason(result->finish_reason), generation.take_logprobs(),
-                                 usage);
+  for (int i = 0; has_next(generation, i); ++i) {
+    if (i > 0) begin_choice(generation, i);
+    const auto result = run_generation(generation, text);
+    if (!result.ok()) throw error_of(result.error());
+    add(generation, *result);
+    generation.answer.add(generation.echo + result->text, finish_reason(result->finish_reason),
+                          generation.take_logprobs());
+  }
+  count(generation);
+  return generation.answer.whole(generation.usage);
 }
 
 bool ChatServer::answer_in_parts(Generation& generation, ServedText& text) {
@@ -246,20 +283,27 @@ bool ChatServer::answer_in_parts(Generation& generation, ServedText& text) {
     return !generation.gone;
   };
   generation.gone = !connection.begin_stream(response, generation.keep_alive);
-  if (generation.request.chat) send(answer.first());
-  if (!generation.echo.empty()) send(answer.part(generation.echo, {}));
   generation.options.on_text = [&](const std::string& part) {
     return send(answer.part(part, generation.take_logprobs()));
   };
-  const auto result = run_generation(generation, text);
-  if (!result.ok()) {
-    send(error_body(error_of(result.error())));
-  } else {
-    const Usage usage = count(generation, *result);
+  Error error = Error::Ok;
+  for (int i = 0; has_next(generation, i); ++i) {
+    if (i > 0) begin_choice(generation, i);
+    if (generation.request.chat) send(answer.first());
+    if (!generation.echo.empty()) send(answer.part(generation.echo, {}));
+    const auto result = run_generation(generation, text);
+    error = result.error();
+    if (error != Error::Ok) break;
+    add(generation, *result);
     const auto rest = generation.take_logprobs();
     if (!rest.empty()) send(answer.part("", rest));
     send(answer.last(finish_reason(result->finish_reason)));
-    if (generation.request.include_usage) send(answer.usage_part(usage));
+  }
+  if (error != Error::Ok) {
+    send(error_body(error_of(error)));
+  } else {
+    count(generation);
+    if (generation.request.include_usage) send(answer.usage_part(generation.usage));
   }
   send("[DONE]");
   return !generation.gone && connection.end_stream();

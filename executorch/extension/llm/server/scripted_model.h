@@ -128,7 +128,8 @@ class ScriptedText : public ServedText {
 
 class ScriptedModel : public ServedModel {
  public:
-  explicit ScriptedModel(Script script) : script_(std::move(script)) {}
+  explicit ScriptedModel(Script script, const std::string& chat_template = "chatml")
+      : script_(std::move(script)), template_(*ChatTemplate::of(chat_template, cause_)) {}
 
   runtime::Result<std::unique_ptr<ServedText>> create_text() override {
     ++n_texts;
@@ -160,7 +161,7 @@ class ScriptedModel : public ServedModel {
   const Script script_;
   const std::unordered_set<uint64_t> ends_{kScriptedEnd};
   std::string cause_;
-  const ChatTemplate template_ = *ChatTemplate::of("chatml", cause_);
+  const ChatTemplate template_;
 };
 
 }  // namespace executorch::extension::llm::server

@@ -1,6 +1,6 @@
 // A server whose model follows a script, so that tests know what it says and when.
 //
-//   scripted_server [microseconds_per_token] [sessions] [waiting] [api_key]
+//   scripted_server [microseconds_per_token] [sessions] [waiting] [api_key] [template]
 //
 // Prints its port. Answers with what the last message says, in upper case; "COUNT n" with n
 // numbers.
@@ -48,7 +48,7 @@ int main(int argc, char** argv) {
   Script script;
   script.answer = answer;
   script.token_time = std::chrono::microseconds(argument(1, 0));
-  ScriptedModel model(script);
+  ScriptedModel model(script, argc > 5 ? argv[5] : "chatml");
   ServerOptions options;
   options.http.port = 0;
   options.http.max_connections = 120;

@@ -99,6 +99,11 @@ void SessionPool::stop() {
   changed_.notify_all();
 }
 
+bool SessionPool::is_stopped() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return stopped_;
+}
+
 size_t SessionPool::n_sessions() const {
   const std::lock_guard<std::mutex> lock(mutex_);
   return sessions_.size();

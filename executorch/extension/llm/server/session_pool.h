@@ -52,6 +52,7 @@ class SessionPool {
   /// Ends all generations, and refuses requests that wait or come later.
   void stop();
 
+  bool is_stopped() const;
   size_t n_sessions() const;
   size_t n_busy() const;
   size_t n_waiting() const;
