@@ -13,7 +13,7 @@ _HOMES = {
     "generate_etrecord": "etrecord",
     "parse_etrecord": "etrecord",
 }
-_MODULES = ("bundled_program", "debug_format", "etdump", "etrecord", "inspector")
+_MODULES = ("backend_debug", "bundled_program", "debug_format", "etdump", "etrecord", "inspector")
 
 __all__ = sorted(_HOMES)
 

@@ -6,7 +6,7 @@ if(NOT TARGET nlohmann_json::nlohmann_json)
 endif()
 et_library(
   devtools_inspect EXCEPTIONS
-  SOURCES inspect/budget.cpp inspect/describe.cpp inspect/describe_plan.cpp inspect/diff.cpp inspect/file_loader.cpp
+  SOURCES inspect/describe.cpp inspect/describe_plan.cpp inspect/diff.cpp inspect/file_loader.cpp
           inspect/other_kind.cpp inspect/output_file.cpp inspect/strip.cpp inspect/table.cpp inspect/text.cpp
   DEPS executorch_core nlohmann_json::nlohmann_json)
 et_library(

@@ -352,6 +352,34 @@ def test_programs_that_are_no_language_models(folder: Path) -> None:
         assert name in done.stderr
 
 
+def test_no_rates_of_what_was_not_computed(folder: Path) -> None:
+    arguments = ("--prompt", "hello", *GREEDY)
+    rates = ("time_to_first_token_seconds", *(key for key in KEYS if "per_second" in key))
+    found = generate(folder, "Model-incremental.pte", "--tokens", 0, *arguments)
+    assert (found["tokens"], found["ended_by"]) == (0, "length")
+    assert [found[rate] for rate in rates] == [None, None, None]
+    found = generate(folder, "Model-incremental.pte", "--tokens", 1, *arguments)
+    assert found[rates[1]] > 0 and found[rates[2]] is None
+    vocabulary = ("--tokenizer", "vocab.json")
+    done = run(folder, "generate", "Model-incremental.pte", *vocabulary, "--tokens", 0, *arguments)
+    assert done.stderr == "5 tokens of prompt; 0 new; ended by length\n"
+    done = run(
+        folder, "chat", "Model-incremental.pte", *vocabulary, "--json", "--tokens", 0,
+        "--template", "{{ messages[0].content }}", stdin="hello\n",
+    )  # fmt: skip
+    assert [json.loads(done.stdout)[rate] for rate in rates] == [None, None, None], done.stderr
+
+
+def test_directories_of_tokenizers(folder: Path) -> None:
+    arguments = ("generate", "Model-incremental.pte", "--prompt", "hello", "--tokens", 3, *GREEDY)
+    expected = greedy(made(Model), "hello", 3)
+    assert run(folder, *arguments, "--tokenizer", ".").stdout == expected + "\n"
+    (folder / "empty").mkdir()
+    done = run(folder, *arguments, "--tokenizer", "empty")
+    assert done.returncode == 1
+    assert "empty is a directory without a tokenizer; expected one of tokenizer.json" in done.stderr
+
+
 def test_damaged_tokenizers_and_options(folder: Path) -> None:
     (folder / "damaged.json").write_text('{"a": 0, "b": ')
     program = "Model-incremental.pte"

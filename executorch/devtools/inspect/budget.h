@@ -1,6 +1,7 @@
 #pragma once
 
 #include <executorch/devtools/inspect/describe.h>
+#include <executorch/devtools/inspect/table.h>
 
 #include <cstdint>
 #include <string>
@@ -23,20 +24,18 @@ class Budget {
     left_ -= bytes;
   }
 
-  /// The text as valid UTF-8: wrong bytes and control characters are shown as "?".
+  /// The text as printable() has it.
   std::string name(std::string_view text) {
     take(text.size() + 1);
-    return clean(text, false);
+    return printable(text, false);
   }
   /// The same, but line ends and tabs are kept.
   std::string text(std::string_view text) {
     take(text.size() + 1);
-    return clean(text, true);
+    return printable(text, true);
   }
 
  private:
-  static std::string clean(std::string_view text, bool keeps_space);
-
   const std::string path_;
   uint64_t left_;
 };

@@ -1,4 +1,5 @@
 #include <executorch/devtools/inspect/describe.h>
+#include <executorch/devtools/inspect/table.h>
 #include <executorch/runtime/executor/testing_util/program_builder.h>
 #include <executorch/runtime/platform/runtime.h>
 #include <gtest/gtest.h>
@@ -92,6 +93,14 @@ TEST_F(DescribeTest, DamagedAndMissingFilesAreErrorsThatNameTheFile) {
       EXPECT_EQ(error.message.find(name), 0u) << error.message;
     }
   }
+}
+
+TEST(Printable, ShowsTheCodesOfWhatATerminalWouldActOn) {
+  EXPECT_EQ(printable("a\x1b[1m\x7f\n\t", false), "a\\x1b[1m\\x7f\\x0a\\x09");
+  EXPECT_EQ(printable("a\n\t\r", true), "a\n\t\\x0d");
+  EXPECT_EQ(printable("\u00e9\U0001f600", true), "\u00e9\U0001f600");
+  EXPECT_EQ(printable("\xc3(\xff\xed\xa0\x80", true), "\\xc3(\\xff\\xed\\xa0\\x80");
+  EXPECT_EQ(printable(std::string_view("\0b", 2), true), "\\x00b");
 }
 
 TEST_F(DescribeTest, ExternalTensorsThatTheDataLacksAreNamed) {

@@ -32,7 +32,7 @@ FileLoader::FileLoader(const std::string& path) {
   }
 }
 
-Result<FreeableBuffer> FileLoader::load(size_t offset, size_t size, const SegmentInfo&) const {
+Result<FreeableBuffer> FileLoader::load(size_t offset, size_t size, const SegmentInfo& info) const {
   if (offset > file_bytes_ || size > file_bytes_ - offset) {
     return Error::InvalidArgument;
   }
@@ -43,25 +43,33 @@ Result<FreeableBuffer> FileLoader::load(size_t offset, size_t size, const Segmen
   }
   FreeableBuffer buffer(bytes, size,
                         [](void*, void* data, size_t) { ::operator delete(data, kAlignment); });
+  const Error error = load_into(offset, size, info, bytes);
+  if (error != Error::Ok) return error;
+  return buffer;
+}
+
+Error FileLoader::load_into(size_t offset, size_t size, const SegmentInfo&, void* bytes) const {
+  if (offset > file_bytes_ || size > file_bytes_ - offset) {
+    return Error::InvalidArgument;
+  }
   file_.clear();
   file_.seekg(static_cast<std::streamoff>(offset));
   file_.read(static_cast<char*>(bytes), static_cast<std::streamsize>(size));
-  if (static_cast<size_t>(file_.gcount()) != size) {
-    return Error::AccessFailed;
-  }
-  return buffer;
+  return static_cast<size_t>(file_.gcount()) == size ? Error::Ok : Error::AccessFailed;
 }
 
 std::string read_whole_file(const std::string& path) {
   const FileLoader loader(path);
-  const auto bytes = loader.load(
-      0, loader.file_bytes(),
-      runtime::DataLoader::SegmentInfo(runtime::DataLoader::SegmentInfo::Type::Program));
-  if (!bytes.ok()) {
-    throw InspectError{path + ": its " + std::to_string(loader.file_bytes()) +
-                       " bytes cannot be read (" + runtime::to_string(bytes.error()) + ")"};
+  std::string bytes(loader.file_bytes(), '\0');
+  const Error error = loader.load_into(
+      0, bytes.size(),
+      runtime::DataLoader::SegmentInfo(runtime::DataLoader::SegmentInfo::Type::Program),
+      bytes.data());
+  if (error != Error::Ok) {
+    throw InspectError{path + ": its " + std::to_string(bytes.size()) + " bytes cannot be read (" +
+                       runtime::to_string(error) + ")"};
   }
-  return {static_cast<const char*>(bytes->data()), bytes->size()};
+  return bytes;
 }
 
 }  // namespace executorch::devtools

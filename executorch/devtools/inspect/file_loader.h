@@ -19,6 +19,9 @@ class FileLoader final : public runtime::DataLoader {
   /// MemoryAllocationFailed.
   runtime::Result<runtime::FreeableBuffer> load(size_t offset, size_t size,
                                                 const SegmentInfo& info) const override;
+  /// InvalidArgument, AccessFailed.
+  runtime::Error load_into(size_t offset, size_t size, const SegmentInfo& info,
+                           void* bytes) const override;
   runtime::Result<size_t> size() const override { return file_bytes_; }
 
  private:

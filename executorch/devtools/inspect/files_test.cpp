@@ -126,6 +126,26 @@ TEST_F(FilesTest, DiffNamesOperatorsWeightsAndMemory) {
   EXPECT_EQ(diff["constants"]["only_in"][0].size(), 1u);
 }
 
+TEST_F(FilesTest, DiffFindsEachBitOfAConstant) {
+  const auto weights = [](size_t bit) {
+    ProgramBuilder builder;
+    std::vector<uint8_t> bytes(76);  // more than one block of the hash, and a rest
+    bytes[bit / 8] ^= static_cast<uint8_t>(1u << bit % 8);
+    builder.constants.push_back(bytes);
+    PlanBuilder& plan = builder.method();
+    const auto x = plan.tensor({.sizes = {19}, .memory_id = 1});
+    plan.kernel("aten::op.out", {x, plan.tensor({.sizes = {19}, .data = 1}), x});
+    plan.inputs = plan.outputs = {x};
+    plan.arenas = {0, 128};
+    return builder.build();
+  };
+  const std::string a = write("a.pte", weights(0));
+  for (size_t bit = 1; bit < 76 * 8; ++bit) {
+    EXPECT_FALSE(diff_programs(a, write("b.pte", weights(bit)))["equal"].get<bool>()) << bit;
+  }
+  EXPECT_TRUE(diff_programs(a, write("b.pte", weights(0)))["equal"].get<bool>());
+}
+
 TEST_F(FilesTest, FilesOfOtherKindsAreCalledByTheirName) {
   const auto error = [](const std::string& head) {
     std::vector<uint8_t> bytes(head.begin(), head.end());

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 /// Tables and quantities for people.
@@ -28,5 +29,8 @@ std::string format_percent(double share);
 std::string format_number(double value);
 /// At most `width` characters, with ".." where something was left out.
 std::string shorten(const std::string& text, size_t width);
+/// The text as valid UTF-8 that does nothing to a terminal: control characters, except line ends
+/// and tabs if `keeps_space`, and wrong bytes become their codes, as in "\x1b".
+std::string printable(std::string_view text, bool keeps_space);
 
 }  // namespace executorch::devtools

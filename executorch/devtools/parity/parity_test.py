@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from executorch.devtools.parity import check_parity
 from executorch.devtools.parity.__main__ import main
+from executorch.devtools.parity.compare import compare
 from executorch.exir import to_edge
 from executorch.runtime import Runtime
 
@@ -229,3 +230,16 @@ def test_command_prints_and_returns_what_it_found(
     assert main([str(path), f"{__file__}:nothing"]) == 2
     assert "no function 'nothing'" in capsys.readouterr().err
     assert main([str(tmp_path / "none.pte"), f"{__file__}:example"]) == 2
+
+
+def test_large_integers_are_compared_exactly() -> None:
+    large = 2**53
+    found, expected = torch.tensor([3, large + 1]), torch.tensor([3, large])
+    message, difference = compare(found, expected, torch.zeros(()))
+    assert message.startswith(f"at [1]: found {large + 1}, expected {large} +- 0 (1 of 2 ")
+    assert difference is not None and difference.found == large + 1
+    assert compare(found, found, torch.zeros(())) == ("", None)
+    assert compare(found, expected, torch.ones(())) == ("", None)
+    least, most = torch.iinfo(torch.int64).min, torch.iinfo(torch.int64).max
+    message, _ = compare(torch.tensor([least]), torch.tensor([most]), torch.ones(()))
+    assert f"found {least}, expected {most}" in message

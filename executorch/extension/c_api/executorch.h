@@ -246,8 +246,8 @@ typedef struct executorch_text_result {
       finish_reason; /* "length", "end_of_text", "context_full", "stopped" ...; always valid */
   int64_t n_prompt_tokens;
   int64_t n_new_tokens;
-  double time_to_first_token_seconds;
-  double decode_seconds; /* for the tokens after the first */
+  double time_to_first_token_seconds; /* 0: the text ended before one was chosen */
+  double decode_seconds;              /* for the tokens after the first */
   uint64_t reserved[4];
 } executorch_text_result;
 

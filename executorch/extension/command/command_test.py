@@ -472,3 +472,5 @@ def test_control_characters_of_files_are_printed_as_their_codes(
 ) -> None:
     name = tmp_path / "a\x1bb.pte"
     assert "a\\x1bb.pte" in run("inspect", name).stderr
+    name.write_bytes(program.read_bytes().replace(b"aten::gelu", b"aten\x1b:gelu"))
+    assert "aten\\x1b:gelu" in output_of("inspect", name)

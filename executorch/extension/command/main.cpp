@@ -1,6 +1,7 @@
 // The `executorch` command: looks into programs, runs and measures them.
 
 #include <executorch/devtools/inspect/describe.h>
+#include <executorch/devtools/inspect/table.h>
 #include <executorch/extension/command/command_line.h>
 #include <executorch/extension/command/failure.h>
 #include <executorch/extension/command/outputs.h>
@@ -21,24 +22,15 @@ namespace {
 
 bool verbose = false;
 
-/// Messages hold names and parts of files: control characters must not reach the terminal, nor NUL
-/// end the message.
-std::string printable(const std::string& text) {
-  std::string out;
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    const bool is_control = (byte < 0x20 && c != '\n' && c != '\t') || byte == 0x7f;
-    char escaped[5];
-    std::snprintf(escaped, sizeof(escaped), "\\x%02x", byte);
-    out += is_control ? std::string(escaped) : std::string(1, c);
-  }
-  return out;
+/// Messages hold names and parts of files, which need not be printable.
+void print_error(const char* before, const std::string& message) {
+  std::fprintf(stderr, "%s%s\n", before, executorch::devtools::printable(message, true).c_str());
 }
 
 void log_plainly(et_timestamp_t, et_pal_log_level_t level, const char*, const char*, size_t,
                  const char* message, size_t) {
   if (verbose || level == et_pal_log_level_t::kError || level == et_pal_log_level_t::kFatal) {
-    std::fprintf(stderr, "%s\n", printable(message).c_str());
+    print_error("", message);
   }
 }
 
@@ -74,6 +66,6 @@ int main(int argc, char** argv) {
   } catch (const std::exception& error) {
     cause = error.what();
   }
-  std::fprintf(stderr, "executorch: %s\n", printable(cause).c_str());
+  print_error("executorch: ", cause);
   return exit_code;
 }

@@ -227,26 +227,31 @@ std::string template_text(const std::string& given) {
   return is_jinja || is_name ? given : read_file(given);
 }
 
-double prefill_rate(const GenerationResult& result) {
+std::optional<double> prefill_rate(const GenerationResult& result) {
+  if (!(result.time_to_first_token_seconds > 0)) return std::nullopt;
   const auto n = static_cast<double>(result.n_prompt_tokens - result.n_reused_tokens);
-  return result.time_to_first_token_seconds > 0 ? n / result.time_to_first_token_seconds : 0;
+  return n / result.time_to_first_token_seconds;
 }
 
-double decode_rate(const GenerationResult& result) {
+std::optional<double> decode_rate(const GenerationResult& result) {
   // The time to the first token counts as reading the prompt.
-  const double n = static_cast<double>(result.tokens.size()) - 1;
-  return n > 0 && result.decode_seconds > 0 ? n / result.decode_seconds : 0;
+  if (result.tokens.size() < 2 || !(result.decode_seconds > 0)) return std::nullopt;
+  return (static_cast<double>(result.tokens.size()) - 1) / result.decode_seconds;
 }
 
 devtools::Json TextRun::json(const GenerationResult& result) const {
+  const auto or_null = [](std::optional<double> value) {
+    return value.has_value() ? devtools::Json(*value) : devtools::Json();
+  };
+  const double first = result.time_to_first_token_seconds;
   return {{"text", result.text},
           {"tokens", result.tokens.size()},
           {"prompt_tokens", result.n_prompt_tokens},
           {"ended_by", to_string(result.finish_reason)},
           {"load_seconds", load_seconds_},
-          {"time_to_first_token_seconds", result.time_to_first_token_seconds},
-          {"prefill_tokens_per_second", prefill_rate(result)},
-          {"decode_tokens_per_second", decode_rate(result)},
+          {"time_to_first_token_seconds", first > 0 ? devtools::Json(first) : devtools::Json()},
+          {"prefill_tokens_per_second", or_null(prefill_rate(result))},
+          {"decode_tokens_per_second", or_null(decode_rate(result))},
           {"resident_mb", static_cast<double>(llm::get_rss_bytes()) / 1e6}};
 }
 

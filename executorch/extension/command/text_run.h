@@ -9,6 +9,7 @@
 #include <functional>
 #include <istream>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -51,8 +52,9 @@ std::string read_all(std::istream& in);
 /// file that it names.
 std::string template_text(const std::string& given);
 
-/// The prompt's tokens per second, up to the first new token.
-double prefill_rate(const llm::GenerationResult& result);
-double decode_rate(const llm::GenerationResult& result);
+/// The prompt's tokens per second, up to the first new token; none if nothing was computed.
+std::optional<double> prefill_rate(const llm::GenerationResult& result);
+/// New tokens per second after the first; none if there are no others.
+std::optional<double> decode_rate(const llm::GenerationResult& result);
 
 }  // namespace executorch::extension::command

@@ -24,10 +24,15 @@ std::string read_prompt(const GenerateVerb& verb) {
 }
 
 void print_rates(const llm::GenerationResult& result) {
-  std::fprintf(stderr,
-               "%lld tokens of prompt, %.1f tokens/s; %zu new, %.1f tokens/s; ended by %s\n",
-               static_cast<long long>(result.n_prompt_tokens), prefill_rate(result),
-               result.tokens.size(), decode_rate(result), to_string(result.finish_reason));
+  const auto per_second = [](std::optional<double> rate) {
+    char text[40] = "";
+    if (rate.has_value()) std::snprintf(text, sizeof(text), ", %.1f tokens/s", *rate);
+    return std::string(text);
+  };
+  std::fprintf(stderr, "%lld tokens of prompt%s; %zu new%s; ended by %s\n",
+               static_cast<long long>(result.n_prompt_tokens),
+               per_second(prefill_rate(result)).c_str(), result.tokens.size(),
+               per_second(decode_rate(result)).c_str(), to_string(result.finish_reason));
 }
 
 }  // namespace

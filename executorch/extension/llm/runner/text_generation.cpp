@@ -271,7 +271,11 @@ Result<GenerationResult> TextGeneration::run() {
     Result<Step> step = next();
     if (!step.ok()) return step.error();
     if (n_before == 0) {
-      result.time_to_first_token_seconds = since(start);
+      // For these ends no token was chosen, and nothing need have been computed.
+      const bool is_chosen = step->end != FinishReason::Length &&
+                             step->end != FinishReason::ContextFull &&
+                             step->end != FinishReason::Stopped;
+      if (is_chosen) result.time_to_first_token_seconds = since(start);
       first = Clock::now();
       n_runs_ = 0;
     }

@@ -87,7 +87,7 @@ struct GenerationResult {
   /// How many tokens of the prompt were not computed again. For a program that finds out by itself
   /// what is new, this is what it may have kept.
   int64_t n_reused_tokens = 0;
-  /// From the call to the first token.
+  /// From the call to the first token; 0: the text ended before one was chosen.
   double time_to_first_token_seconds = 0;
   /// After that, for tokens.size() - 1 tokens.
   double decode_seconds = 0;

@@ -24,9 +24,11 @@ Result<std::string> read_file(const std::string& path, std::string& message) {
     bytes.append(buffer, count);
   }
   const bool failed = std::ferror(file) != 0;
+  if (failed || bytes.size() > kMost) {
+    message = path + ": " + (failed ? std::strerror(errno) : "larger than 1 GiB");
+  }
   std::fclose(file);
   if (failed || bytes.size() > kMost) {
-    message = path + (failed ? ": cannot be read" : ": larger than 1 GiB");
     return Error::LoadFailure;
   }
   return bytes;

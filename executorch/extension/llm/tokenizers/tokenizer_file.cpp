@@ -111,12 +111,18 @@ Ptr load(const std::string& given, std::string& reasons, const TokenizerOptions&
   fs::path path(given);
   std::error_code error;
   if (fs::is_directory(path, error)) {
+    std::string names;
     for (const char* name : {"tokenizer.json", "tekken.json", "tokenizer.model",
                              "tokenizer.tiktoken", "vocab.json", "tokenizer.bin"}) {
+      names += (names.empty() ? "" : ", ") + std::string(name);
       if (fs::is_regular_file(path / name, error)) {
         path /= name;
         break;
       }
+    }
+    if (path == given) {
+      reasons = given + " is a directory without a tokenizer; expected one of " + names + " in it";
+      return nullptr;
     }
   }
   Result<std::string> bytes = read_file(path.string(), reasons);
