@@ -342,3 +342,12 @@ register_pytree_node = pytree._register_pytree_node
 def is_marked_annotated(annotation: Any) -> bool:
     """Whether a quantizer has decided on the node of this `QuantizationAnnotation`."""
     return bool(annotation._annotated)
+
+
+# Modules that torch.compile made.
+
+
+def original_module(module: Any) -> Any:
+    """What `torch.compile` was given, if `module` is what it made of it; `module` otherwise. A
+    compiled module has a forward(*args), which hides the arguments' names."""
+    return getattr(module, "_orig_mod", module)

@@ -445,3 +445,9 @@ def test_annotations_are_marked():
 
     assert internals.is_marked_annotated(QuantizationAnnotation(_annotated=True))
     assert not internals.is_marked_annotated(QuantizationAnnotation())
+
+
+def test_compiled_modules_have_the_original_one():
+    module = torch.nn.Linear(2, 2)
+    assert internals.original_module(torch.compile(module)) is module
+    assert internals.original_module(module) is module

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import torch
 from torch.export import ExportedProgram
 
+from executorch.exir.torch_internals import original_module
 from executorch.export.check_recipe import check_recipe
 from executorch.export.recipe import ExportRecipe, LoweringRecipe
 from executorch.export.stages import STAGES, PipelineArtifact, Stage
@@ -145,7 +146,8 @@ class ExportSession:
         export_recipe = ExportRecipe(strict=False) if export_recipe is None else export_recipe
         check_recipe(export_recipe)
         self._name = name or export_recipe.name or "model"
-        self._model = _by_method(model, isinstance(model, dict))
+        models = _by_method(model, isinstance(model, dict))
+        self._model = {name: original_module(each) for name, each in models.items()}
         if not self._model:
             raise ValueError("model: the dict has no method")
         self._inputs = _inputs_by_method(example_inputs, self._model)

@@ -178,6 +178,17 @@ def test_four_bit_recipes_have_the_groups_they_are_given() -> None:
             granularity(by_group, group_size=wrong)
 
 
+def test_layers_that_groups_do_not_fit_are_named(caplog: pytest.LogCaptureFixture) -> None:
+    from executorch.backends.xnnpack.recipes import XNNPackRecipeType
+
+    by_group = XNNPackRecipeType.TORCHAO_INT8_DYNAMIC_ACT_INT4_WEIGHT_PER_TENSOR
+    recipe = ExportRecipe.get_recipe(by_group, group_size=64)
+    model = nn.Sequential(nn.Linear(96, 64), nn.Linear(64, 8))
+    export(model, [(torch.ones(1, 96),)], recipe)
+    said = [r.getMessage() for r in caplog.records if "stays in floats" in r.getMessage()]
+    assert said == ["layer '0' stays in floats: its 96 inputs are no multiple of group_size 64"]
+
+
 class Difference(nn.Module):
     def forward(self, x: Tensor, more: dict[str, Tensor]) -> tuple[Tensor, Tensor]:
         return x, x - more["y"]
@@ -408,3 +419,37 @@ def test_the_registry_is_one_object() -> None:
 
     assert RecipeRegistry() is recipe_registry
     assert "xnnpack" in RecipeRegistry().list_backends()
+
+
+@pytest.mark.parametrize("quantize", [None, "int8-static"])
+def test_compiled_modules_are_exported_as_what_was_compiled(quantize: Any) -> None:
+    model, (x,), shapes = example()
+    for given in (shapes, {"x": shapes[0]}):
+        session = export(torch.compile(model), [(x,)], dynamic_shapes=given, quantize=quantize)
+        assert session.run_method("forward", (torch.cat([x, x]),))[0].shape == (8, 32)
+
+
+class Sum(Net):
+    """x and any number of others, float [b, 64] each, to [b, 32]."""
+
+    def forward(self, x: Tensor, *others: Tensor) -> Tensor:
+        for other in others:
+            x = x + other
+        return super().forward(x)
+
+
+@pytest.mark.parametrize("quantize", ["int8", "int8-static"])
+def test_models_of_any_number_of_arguments_are_quantized(quantize: Any) -> None:
+    _, (x,), (rows,) = example()
+    model = Sum().eval()
+    for inputs, shapes in (
+        ((x, x, x), (rows, (rows, rows))),
+        ((x, x, x), {"x": rows, "others": (rows, rows)}),
+        ((x,), (rows,)),
+        ((x, x), None),
+    ):
+        session = export(model, [inputs], quantize=quantize, dynamic_shapes=shapes)
+        session.export()  # again, from the shapes that were given
+        many = tuple(torch.cat([i, i]) for i in inputs) if shapes else inputs
+        found, expected = session.run_method("forward", many)[0], model(*many).detach()
+        assert float((found - expected).norm() / expected.norm()) < 0.05

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from torch.export import Dim, ExportedProgram
 
 from executorch.devtools.parity.example import object_named
+from executorch.exir.torch_internals import original_module
 from executorch.export.infer_inputs import FirstOutput, infer_inputs, takes_tokens
 
 
@@ -111,7 +112,7 @@ def _named_source(spec: str, max_length: int | None) -> Source:
             f"{spec}: expected a module, or (model, inputs[, dynamic_shapes]), found "
             f"{type(found).__name__}"
         )
-    model = found.eval()
+    model = original_module(found).eval()
     inferred = infer_inputs(spec, model, max_length)
     if inferred.longest is None:
         return Source(model, [inferred.inputs])
@@ -124,6 +125,7 @@ def _given(spec: str, found: tuple[Any, ...], max_length: int | None) -> Source:
     if max_length is not None:
         raise ValueError("--max-length is for inputs that are inferred; these are given")
     model, inputs, shapes = (*found, None)[:3]
+    model = original_module(model)
     if not isinstance(inputs, (tuple, list)):
         inputs = (inputs,)
     listed = [inputs] if isinstance(inputs, tuple) else list(inputs)

@@ -70,8 +70,13 @@ class Breaks(nn.Module):
         raise RuntimeError("not today")
 
 
+compiled = torch.compile(Text())
 image = nn.Sequential(nn.Conv2d(3, 2, 3), nn.Flatten(), nn.Linear(2 * 62 * 62, 2))
 number = 3
+
+
+def given_compiled() -> tuple[nn.Module, Any, Any]:
+    return compiled, *given()[1:]  # type: ignore[return-value]
 
 
 def given() -> tuple[nn.Module, Any, Any]:
@@ -96,6 +101,8 @@ def test_modules_and_functions_are_taken_as_they_are() -> None:
     assert source.inputs[0][0].shape == (1, 3, 64, 64) and not source.takes_tokens
     source = find_source(f"{__file__}:given")
     assert source.takes_tokens and len(source.inputs) == 1
+    assert find_source(f"{__file__}:compiled").takes_tokens
+    assert type(find_source(f"{__file__}:given_compiled").model).__name__ == "Text"
 
 
 class Counts(nn.Module):

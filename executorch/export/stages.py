@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -105,9 +106,12 @@ class _Stage(Stage):
         raise NotImplementedError
 
     def run(self, artifact: PipelineArtifact) -> None:
-        self._artifact = artifact.copy_with_new_data(self.apply(artifact.data, artifact.context))
+        made = artifact.copy_with_new_data(None)
+        made.data = self.apply(artifact.data, made.context)
+        self._artifact = made
 
     def apply(self, data: Any, context: dict[str, Any]) -> Any:
+        """The new data. May change the context, which is that of the stages that follow."""
         raise NotImplementedError
 
 
@@ -201,18 +205,29 @@ class QuantizeStage(_Stage):
         if recipe is None or not quantizers:
             return data
         result: dict[str, Any] = {}
+        given = context.get("dynamic_shapes") or {}
+        captured = {}
         for method, model in data.items():
-            result[method] = _quantize(
-                model,
-                _examples(context, method),
-                (context.get("dynamic_shapes") or {}).get(method),
-                recipe,
-                quantizers,
-                self._strict,
-            )
+            examples, shapes = _examples(context, method), given.get(method)
+            result[method] = _quantize(model, examples, shapes, recipe, quantizers, self._strict)
+            captured[method] = _captured_shapes(model, examples[0], shapes)
             if not any("quantize" in str(n.target) for n in result[method].graph.nodes):
                 warn_of_nothing_quantized(method, model)
+        context["dynamic_shapes"] = captured
         return result
+
+
+def _captured_shapes(model: torch.nn.Module, example: tuple[Any, ...], shapes: Any) -> Any:
+    """The dynamic shapes of a captured module, where each of *args is an argument of its own, from
+    those of `model`, where these are one."""
+    signature = inspect.signature(model.forward)
+    variadic = [p.name for p in signature.parameters.values() if p.kind is p.VAR_POSITIONAL]
+    names = list(signature.bind(*example).arguments)
+    if not shapes or not variadic or variadic[0] not in names:
+        return shapes
+    *before, last = [shapes.get(n) for n in names] if isinstance(shapes, dict) else shapes
+    n_last = len(example) - len(before)
+    return (*before, *((None,) * n_last if last is None else last))
 
 
 def _quantize(
