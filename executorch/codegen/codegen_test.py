@@ -262,6 +262,27 @@ def test_own_kernel_replaces_the_builtin_one(tmp_path: Path) -> None:
     assert declared in files[tmp_path / "NativeFunctions.h"]
 
 
+@pytest.mark.parametrize("text", ["", "text", "{op: add.out}"])
+def test_only_lists_of_operators_are_merged(tmp_path: Path, text: str) -> None:
+    path = write(tmp_path, text)
+    with pytest.raises(SystemExit, match=f"merge_yaml: {path}: expected a list of operators"):
+        merge_yaml.main([f"--functions_yaml_path={path}", f"--output_dir={tmp_path / 'out'}"])
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("foo: bar", "neither a selection of operators nor a list of kernels"),
+        ("et_kernel_metadata: {'aten::add.out': [default]}", "neither a selection"),
+        ("operators: ['aten::add.out']", r"operators: expected a map by name, found \['aten::add"),
+    ],
+)
+def test_what_is_no_selection_is_refused(tmp_path: Path, text: str, message: str) -> None:
+    with pytest.raises(CodegenError, match=message):
+        Selection.load(write(tmp_path, text))
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [

@@ -23,7 +23,7 @@ from executorch.codegen.builtin import builtin_operators
 from executorch.codegen.selection import (
     DEFAULT,
     CodegenError,
-    load_yaml,
+    load_entries,
     operator_of,
     scalar_type,
 )
@@ -62,10 +62,7 @@ class Kernel:
 
 def parse_kernel_yaml(path: Path) -> list[Kernel]:
     """All kernels of a yaml of the user."""
-    entries = load_yaml(path)
-    if not isinstance(entries, list):
-        raise CodegenError(f"{path}: expected a list of operators")
-    return [kernel for entry in entries for kernel in _kernels_of(entry, path)]
+    return [kernel for entry in load_entries(path) for kernel in _kernels_of(entry, path)]
 
 
 def _kernels_of(entry: dict[str, Any], path: Path) -> list[Kernel]:

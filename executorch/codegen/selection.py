@@ -20,6 +20,8 @@ import yaml
 DEFAULT = "default"  # kernel key of the kernel for any types and dim orders
 
 _TYPE_IN_KEY = re.compile(r"[/|](\d+);")  # v1/6;0,1|11;0,1
+# What a selection's yaml has at least one of.
+_SELECTS = {"operators", "include_all_operators", "et_backends"}
 # flatc's spelling of infinity, which is none of JSON's.
 _NOT_FINITE = re.compile(r"(: )([-+]?)inf\b")
 SCHEMA = Path(__file__).resolve().parents[1] / "schema" / "program.fbs"
@@ -119,12 +121,15 @@ class Selection:
         if isinstance(content, list):
             for entry in content:
                 selection.add(operator_of(entry, path), source=str(path))
-        elif isinstance(content, dict):
+        elif isinstance(content, dict) and content.keys() & _SELECTS:
+            operators = content.get("operators") or {}
+            if not isinstance(operators, dict):
+                raise CodegenError(f"{path}: operators: expected a map by name, found {operators}")
             selection.include_all = bool(content.get("include_all_operators"))
             selection.backends = set(content.get("et_backends") or ())
             metadata = content.get("et_kernel_metadata") or {}
             dtypes = content.get("kernel_metadata") or {}
-            for operator, entry in (content.get("operators") or {}).items():
+            for operator, entry in operators.items():
                 numbers = {scalar_type(name, str(path)) for name in dtypes.get(operator, ())}
                 for source in (entry or {}).get("debug_info") or [str(path)]:
                     selection.add(operator, set(metadata.get(operator, ())), source, numbers)
@@ -142,6 +147,14 @@ def load_yaml(path: Path) -> Any:
         raise CodegenError(f"{path}: no text in UTF-8, as a yaml is") from e
     except yaml.YAMLError as e:
         raise CodegenError(f"{path}: {e}") from e
+
+
+def load_entries(path: Path) -> list[Any]:
+    """The entries of a kernel yaml."""
+    entries = load_yaml(path)
+    if not isinstance(entries, list):
+        raise CodegenError(f"{path}: expected a list of operators")
+    return entries
 
 
 def operator_of(entry: Any, path: Path) -> str:

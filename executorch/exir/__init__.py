@@ -9,6 +9,7 @@ Names are resolved on first use, so that importing this package costs little.
 from __future__ import annotations
 
 import importlib
+import importlib.util
 from typing import Any
 
 from executorch.exir._needs_torch import need_torch
@@ -54,11 +55,12 @@ __all__ = [*sorted(_HOME_OF), "capture"]  # noqa: PLE0604
 
 
 def __getattr__(name: str) -> Any:
-    if name == "capture":
-        return importlib.import_module("executorch.exir.capture")
     home = _HOME_OF.get(name)
     if home is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        module = f"{__name__}.{name}"
+        if name.startswith("__") or importlib.util.find_spec(module) is None:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        return importlib.import_module(module)  # as `exir.memory_planning`, not imported before
     need_torch(__name__)
     value = getattr(importlib.import_module(home), name)
     globals()[name] = value

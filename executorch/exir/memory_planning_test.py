@@ -192,6 +192,8 @@ def test_unknown_name_and_alignment_are_refused():
         MemoryPlanningPass("best")
     with pytest.raises(ValueError, match="power of two"):
         MemoryPlanningPass(alignment=24)
+    with pytest.raises(ValueError, match="power of two up to 1073741824"):
+        MemoryPlanningPass(alignment=2**63)
     with pytest.raises(TypeError, match="alignment: expected a number of bytes, found 'a'"):
         MemoryPlanningPass(alignment="a")
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import logging
+import subprocess
+import sys
 import warnings
 from pathlib import Path
 
@@ -347,3 +349,20 @@ def test_a_fake_program_has_no_data_until_it_gets_some() -> None:
     assert fake.graph is not real.graph and fake.graph_signature == real.graph_signature
     assert update_to_real_program(fake, real).state_dict["weight"] is real.state_dict["weight"]
     torch.testing.assert_close(fake.module()(torch.ones(1, 3)), real.module()(torch.ones(1, 3)))
+
+
+def test_modules_are_attributes_of_their_packages() -> None:
+    code = (
+        "import executorch.exir as exir, executorch.devtools as devtools\n"
+        "exir.memory_planning.greedy, exir.control_flow.cond, exir.control_flow.map\n"
+        "exir.print_program.pretty_print, devtools.backend_debug.get_delegation_info\n"
+        "assert not hasattr(exir, 'no_such_module') and not hasattr(exir, '__wrapped__')\n"
+    )
+    subprocess.run([sys.executable, "-W", "ignore", "-c", code], check=True)
+
+
+def test_the_version_is_that_of_the_package() -> None:
+    import executorch
+    from executorch.version import __version__, git_version
+
+    assert __version__ == executorch.__version__ and git_version is None

@@ -10,7 +10,7 @@ from typing import Any
 import yaml
 
 from executorch.codegen.builtin import builtin_operators, is_builtin_yaml
-from executorch.codegen.selection import exit_on_error, load_yaml, operator_of
+from executorch.codegen.selection import exit_on_error, load_entries, operator_of
 
 
 def merge(functions_yaml_path: str, fallback_yaml_path: str | None, output_dir: str) -> None:
@@ -27,7 +27,7 @@ def merge(functions_yaml_path: str, fallback_yaml_path: str | None, output_dir: 
 
 def _entries(path: Path) -> list[dict[str, Any]]:
     if not is_builtin_yaml(path) or path.exists():
-        return load_yaml(path)
+        return load_entries(path)
     return [
         {
             "op": row.operator,

@@ -7,8 +7,15 @@ from math import lcm
 from typing import Any
 
 from executorch.exir._serialize._cord import Cord, in_memory
-from executorch.exir._serialize.data_serializer import DataEntry, DataPayload, DataSerializer
+from executorch.exir._serialize._named_data_store import NamedDataStoreOutput
+from executorch.exir._serialize.data_serializer import (
+    DataEntry,
+    DataPayload,
+    DataSerializer,
+    check_alignment,
+)
 from executorch.exir.scalar_type import ScalarType
+from executorch.exir.schema import Bytes
 from executorch.exir.tensor_layout import TensorLayout
 
 
@@ -24,10 +31,14 @@ class FlatTensorSerializer(DataSerializer):
     def serialize(self, data: DataPayload) -> Cord:
         from executorch.exir import _native
 
+        file_alignment = check_alignment(
+            "FlatTensorConfig.segment_alignment", self.config.segment_alignment
+        )
         alignments: dict[int, int] = {}
-        for entry in data.named_data.values():
+        for key, entry in data.named_data.items():
             known = alignments.get(entry.buffer_index, 1)
-            alignments[entry.buffer_index] = lcm(known, entry.alignment)
+            wanted = lcm(known, check_alignment(f"named data {key!r}", entry.alignment))
+            alignments[entry.buffer_index] = check_alignment(f"named data {key!r}", wanted)
         segments: list[Any] = []
         position: dict[int, int] = {}
         for index, alignment in alignments.items():
@@ -39,8 +50,7 @@ class FlatTensorSerializer(DataSerializer):
             (key, position[entry.buffer_index], _layout_fields(entry.tensor_layout))
             for key, entry in data.named_data.items()
         ]
-        alignment = self.config.segment_alignment
-        return Cord(image=_native.write_flat_tensor(entries, segments, alignment))
+        return Cord(image=_native.write_flat_tensor(entries, segments, file_alignment))
 
     def deserialize(self, blob: Cord) -> DataPayload:
         from executorch.exir import _native
@@ -52,6 +62,13 @@ class FlatTensorSerializer(DataSerializer):
             named[key] = DataEntry(len(buffers), 1, known)
             buffers.append(content)
         return DataPayload(buffers, named)
+
+    def deserialize_to_named_data_store_output(
+        self, blob: Bytes, name: str
+    ) -> NamedDataStoreOutput:
+        """The contents of a .ptd file as what a store holds for the external file `name`."""
+        payload = self.deserialize(Cord(blob))
+        return NamedDataStoreOutput(list(payload.buffers), {}, {name: payload.named_data})
 
 
 def _layout_fields(layout: TensorLayout | None) -> tuple[int, list[int], list[int]] | None:

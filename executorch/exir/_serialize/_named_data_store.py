@@ -8,7 +8,7 @@ from typing import Any, cast
 import torch
 
 from executorch.exir._serialize._cord import FileBackedData, in_memory
-from executorch.exir._serialize.data_serializer import DataEntry
+from executorch.exir._serialize.data_serializer import DataEntry, check_alignment
 from executorch.exir.schema import Bytes
 from executorch.exir.tensor_layout import TensorLayout
 
@@ -54,9 +54,10 @@ class NamedDataStore:
     ) -> None:
         """Add bytes or a tensor under `key`, to the file `external_tag` or else to the program.
 
-        ValueError if the key has other bytes already, or the layout is not the tensor's; then
-        nothing was added.
+        `alignment` is in bytes, None is 1. ValueError if it is none, the key has other bytes
+        already, or the layout is not the tensor's; then nothing was added.
         """
+        alignment = check_alignment(f"named data {key!r}", 1 if alignment is None else alignment)
         if isinstance(data, torch.Tensor):
             from executorch.exir._serialize._data_pool import tensor_bytes
             from executorch.exir.tensor import dim_order_of, scalar_type_enum
@@ -81,7 +82,7 @@ class NamedDataStore:
         target = self.pte_data
         if external_tag is not None:
             target = self.external_data.setdefault(external_tag, {})
-        target[key] = DataEntry(index, alignment or 1, tensor_layout)
+        target[key] = DataEntry(index, alignment, tensor_layout)
 
     def externalize_pte_data(self, max_data_bytes: int, tag_prefix: str) -> None:
         """Move the program's own data to files of at most `max_data_bytes`. Which data goes where

@@ -9,7 +9,7 @@ from typing import Any
 
 from executorch.exir._serialize._cord import Cord, in_memory
 from executorch.exir._serialize._named_data_store import NamedDataStoreOutput
-from executorch.exir._serialize.data_serializer import DataEntry
+from executorch.exir._serialize.data_serializer import DataEntry, check_alignment
 from executorch.exir.schema import (
     BackendDelegateDataReference,
     BackendDelegateInlineData,
@@ -73,7 +73,7 @@ def _power_of_two(alignment: int | None) -> int:
     alignment = _DEFAULT_ALIGNMENT if alignment is None else alignment
     if alignment < 1 or alignment & (alignment - 1):
         raise ValueError(f"alignment {alignment} is no power of two")
-    return alignment
+    return check_alignment("serialize_pte_binary", alignment)
 
 
 def constant_alignment(size: int, wanted: int | None) -> int:

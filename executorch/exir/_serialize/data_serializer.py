@@ -10,6 +10,18 @@ from executorch.exir._serialize._cord import Cord
 from executorch.exir.schema import Bytes
 from executorch.exir.tensor_layout import TensorLayout
 
+_MOST_ALIGNED = 1 << 30  # bytes; the largest page of memory
+
+
+def check_alignment(what: str, alignment: int) -> int:
+    """`alignment`, in bytes. ValueError names `what` unless it is from 1 byte to 1 GiB: files are
+    padded to it."""
+    if not isinstance(alignment, int) or not 1 <= alignment <= _MOST_ALIGNED:
+        raise ValueError(
+            f"{what}: expected an alignment from 1 to {_MOST_ALIGNED} bytes, found {alignment!r}"
+        )
+    return alignment
+
 
 @dataclass
 class DataEntry:

@@ -9,11 +9,14 @@ from torch import nn
 
 from executorch.exir import ExecutorchBackendConfig, _native, schema, to_edge
 from executorch.exir._serialize import _deserialize_pte_binary, _PTEFile, _serialize_pte_binary
-from executorch.exir._serialize._flat_tensor import FlatTensorSerializer
 from executorch.exir._serialize._named_data_store import NamedDataStore
 from executorch.exir._serialize.data_serializer import DataEntry, DataPayload
 from executorch.exir.scalar_type import ScalarType
 from executorch.exir.tensor_layout import TensorLayout
+from executorch.extension.flat_tensor.serialize.serialize import (
+    FlatTensorConfig,
+    FlatTensorSerializer,
+)
 
 
 def _tensor(**changes):
@@ -191,6 +194,11 @@ def test_alignment_beyond_a_page_is_refused():
 def test_alignments_must_be_powers_of_two(alignment):
     with pytest.raises(ValueError, match="power of two"):
         _serialize_pte_binary(_file(), segment_alignment=alignment)
+
+
+def test_alignments_beyond_the_largest_page_are_refused():
+    with pytest.raises(ValueError, match="alignment from 1 to 1073741824 bytes, found 92233720"):
+        _serialize_pte_binary(_file(), segment_alignment=2**63)
 
 
 def test_numbers_that_do_not_fit_are_named():
@@ -374,6 +382,34 @@ def test_flat_tensor_survives_writing_and_reading():
         )
     with pytest.raises(ValueError):
         _native.read_flat_tensor(bytes(cord)[:-1])
+
+
+@pytest.mark.parametrize("alignment", [0, -1, 2**63, 1.5])
+def test_alignments_of_data_are_checked(alignment):
+    config = FlatTensorConfig(segment_alignment=alignment)
+    with pytest.raises(ValueError, match="FlatTensorConfig.segment_alignment: expected .*found"):
+        FlatTensorSerializer(config).serialize(DataPayload([], {}))
+    payload = DataPayload([b"abc"], {"k": DataEntry(0, alignment, None)})
+    with pytest.raises(ValueError, match=f"named data 'k': expected .*found {alignment}"):
+        FlatTensorSerializer().serialize(payload)
+    store = NamedDataStore()
+    with pytest.raises(ValueError, match=f"named data 'k': expected .*found {alignment}"):
+        store.add_named_data("k", b"abc", alignment)
+    assert not store.buffers and not store.pte_data
+
+
+def test_alignments_that_share_bytes_are_checked_together():
+    entries = {"a": DataEntry(0, 2**30 - 1, None), "b": DataEntry(0, 2**30, None)}
+    with pytest.raises(ValueError, match="named data 'b': expected an alignment"):
+        FlatTensorSerializer().serialize(DataPayload([b"abc"], entries))
+
+
+def test_files_of_data_are_read_as_stores_hold_them():
+    payload = DataPayload([b"abc"], {"k": DataEntry(0, 16, None)})
+    written = bytes(FlatTensorSerializer().serialize(payload))
+    read = FlatTensorSerializer().deserialize_to_named_data_store_output(written, "file")
+    assert read.buffers == [b"abc"] and read.pte_data == {}
+    assert list(read.external_data["file"]) == ["k"]
 
 
 def test_named_data_keys_are_unique():

@@ -82,7 +82,8 @@ class ExecutorchBackendConfig:
     """Options of `to_executorch`.
 
     passes                    run first, on each method's edge graph
-    memory_planning_pass      a pass, or a dict of them by method name; likewise sym_shape_eval_pass
+    memory_planning_pass      a pass, or a dict of them by method name, where a method without an
+                              entry has the default; likewise sym_shape_eval_pass
     emit_stacktrace           store the Python lines of every operator call in the program
     emit_debug_identity       store operator, module path, file and line of every instruction, for
                               runtime errors and profiles; other runtimes ignore it

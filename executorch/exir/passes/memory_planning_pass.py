@@ -28,6 +28,9 @@ _NAMED = {"greedy": greedy, "naive": naive}
 
 Algorithm = Callable[..., Any]
 
+# Bytes; no page of memory is larger.
+_MOST_ALIGNED = 1 << 30
+
 # Arena of the mutable buffers that several methods share.
 _SHARED_ARENA = 2
 
@@ -85,8 +88,11 @@ class MemoryPlanningPass(Pass):
             raise TypeError(
                 f"MemoryPlanningPass: alignment: expected a number of bytes, found {alignment!r}"
             )
-        if alignment < 1 or alignment & (alignment - 1):
-            raise ValueError(f"MemoryPlanningPass: alignment {alignment} is no power of two")
+        if not 1 <= alignment <= _MOST_ALIGNED or alignment & (alignment - 1):
+            raise ValueError(
+                f"MemoryPlanningPass: alignment {alignment} is no power of two up to "
+                f"{_MOST_ALIGNED}"
+            )
         self.alignment = alignment
         self.reuse_storage = (
             memory_planning_algo is None if reuse_storage is None else reuse_storage

@@ -49,12 +49,15 @@ def quantize_input(
 ) -> QuantArgs:
     """Let input `input_index` be quantized; returns scale, zero point, least, largest and dtype.
 
-    Requires  the input's only user quantizes it per tensor; ValueError otherwise.
+    Requires  there is that input, and its only user quantizes it per tensor; ValueError otherwise.
     qparams   {"scale", "zp", "dtype"} where the caller has other ones: the input is dequantized,
               and quantized again as the graph has it
     """
     graph = exported_program.graph_module.graph
-    name = exported_program.graph_signature.user_inputs[input_index]
+    inputs = exported_program.graph_signature.user_inputs
+    if input_index not in range(len(inputs)):
+        raise ValueError(f"input index {input_index!r} is out of bounds: {len(inputs)} inputs")
+    name = inputs[input_index]
     (placeholder,) = (n for n in graph.find_nodes(op="placeholder") if n.name == name)
     if len(placeholder.users) != 1:
         raise ValueError(f"input {input_index} has {len(placeholder.users)} users, expected one")
@@ -110,8 +113,8 @@ def quantize_output(exported_program: ExportedProgram, output_index: int) -> Qua
     graph = exported_program.graph_module.graph
     output = graph.output_node()
     results = list(output.args[0])  # type: ignore[arg-type]
-    if not 0 <= output_index < len(results):
-        raise ValueError(f"output index {output_index} is out of bounds: {len(results)} outputs")
+    if output_index not in range(len(results)):
+        raise ValueError(f"output index {output_index!r} is out of bounds: {len(results)} outputs")
     dequantize = results[output_index]
     if not _is(dequantize, _DEQUANTIZE):
         raise ValueError(f"output {output_index} is {dequantize}, no {_DEQUANTIZE}")

@@ -75,3 +75,12 @@ def test_floats_are_refused_with_what_is_there() -> None:
         edge.transform([QuantizeInputs(edge, [0])])
     with pytest.raises(ValueError, match="no quantized_decomposed::dequantize"):
         edge.transform([QuantizeOutputs(edge, [0])])
+
+
+@pytest.mark.parametrize("index", [1, -1, 2**63, "x"])
+def test_inputs_and_outputs_that_do_not_exist_are_named(index: object) -> None:
+    edge = manager()
+    with pytest.raises(ValueError, match=f"input index {index!r} is out of bounds: 1 inputs"):
+        edge.transform([QuantizeInputs(edge, [index])])  # type: ignore[list-item]
+    with pytest.raises(ValueError, match=f"output index {index!r} is out of bounds: 1 outputs"):
+        edge.transform([QuantizeOutputs(edge, [index])])  # type: ignore[list-item]

@@ -104,19 +104,19 @@ def _planned_together(
     """Each pass that plans memory which methods share, with these methods."""
     found: dict[int, tuple[Any, list[str]]] = {}
     for name in sorted(methods):
-        planning = _for_method(config.memory_planning_pass, name)
+        planning = _for_method(config, "memory_planning_pass", name)
         if getattr(planning, "share_mutable_buffers", False):
             found.setdefault(id(planning), (planning, []))[1].append(name)
     return list(found.values())
 
 
-def _for_method(option: Any, name: str) -> Any:
-    """The value of `option` for method `name`; `option` may be a dict by method name."""
-    if not isinstance(option, dict):
-        return option
-    if name not in option:
-        raise KeyError(f"the configuration has no entry for method {name!r}: {sorted(option)}")
-    return option[name]
+def _for_method(config: ExecutorchBackendConfig, option: str, name: str) -> Any:
+    """The value of `option` for method `name`: of a dict by method name its entry, or the default
+    of that option for a method without one."""
+    value = getattr(config, option)
+    if not isinstance(value, dict):
+        return value
+    return value[name] if name in value else getattr(ExecutorchBackendConfig(), option)
 
 
 def _passes(name: str, view: ProgramView, config: ExecutorchBackendConfig) -> list[Pass]:
@@ -137,7 +137,7 @@ def _passes(name: str, view: ProgramView, config: ExecutorchBackendConfig) -> li
         passes.append(TagExternalConstants(choose))
     if config.external_mutable_weights:
         passes.append(TagTrainedWeights())
-    planning = _for_method(config.memory_planning_pass, name)
+    planning = _for_method(config, "memory_planning_pass", name)
     if hasattr(planning, "enable_non_cpu_memory_planning"):
         planning.enable_non_cpu_memory_planning = config.enable_non_cpu_memory_planning
     return [*passes, planning if isinstance(planning, Pass) else _UserPlanning(planning)]
@@ -171,7 +171,7 @@ def pre_memory_planning_passes(
         device_config = device_config.get(name)
     with_devices = config.enable_non_cpu_memory_planning
     skip_dim_order = edge_compile_config is not None and edge_compile_config._skip_dim_order
-    planning = _for_method(config.memory_planning_pass, name or "forward")
+    planning = _for_method(config, "memory_planning_pass", name or "forward")
     planned_outputs = bool(getattr(planning, "alloc_graph_output", False))
     views = [NormalizeViewCopyBasePass(), ReplaceViewCopyWithViewPass(planned_outputs)]
     return [
@@ -185,7 +185,7 @@ def pre_memory_planning_passes(
         MergeCommonSubexpressions(),
         RemoveDeadCode(),
         *(views if config.remove_view_copy else []),
-        _for_method(config.sym_shape_eval_pass, name or "forward"),
+        _for_method(config, "sym_shape_eval_pass", name or "forward"),
         config.to_out_var_pass,
     ]
 
@@ -199,7 +199,7 @@ def edge_to_executorch_passes(
     return [
         *config.passes,
         *pre_memory_planning_passes(config, name, edge_compile_config),
-        _for_method(config.memory_planning_pass, name or "forward"),
+        _for_method(config, "memory_planning_pass", name or "forward"),
     ]
 
 

@@ -13,6 +13,8 @@ from executorch.exir import (
     to_edge_transform_and_lower,
 )
 from executorch.exir.pass_base import ExportPass
+from executorch.exir.passes import MemoryPlanningPass
+from executorch.exir.passes.sym_shape_eval_pass import ConstraintBasedSymShapeEvalPass
 
 PROGRAM = torch.export.export(torch.nn.Linear(4, 3), (torch.ones(2, 4),))
 
@@ -94,6 +96,24 @@ def test_backend_options_have_types(option, value):
     message = f"ExecutorchBackendConfig.{option}: expected .*, found {re.escape(repr(found))}"
     with pytest.raises(TypeError, match=message):
         to_edge(PROGRAM).to_executorch(config)
+
+
+def test_methods_without_an_entry_have_the_default_passes():
+    manager = to_edge({"a": PROGRAM, "b": PROGRAM})
+    config = ExecutorchBackendConfig(
+        memory_planning_pass={"a": MemoryPlanningPass(alloc_graph_input=False)},
+        sym_shape_eval_pass={"a": ConstraintBasedSymShapeEvalPass()},
+    )
+    program = manager.to_executorch(config)
+    planned = {
+        name: next(
+            node.meta["spec"].mem_id
+            for node in program.exported_program(name).graph.find_nodes(op="placeholder")
+            if node.name == "input"
+        )
+        for name in ("a", "b")
+    }
+    assert planned == {"a": None, "b": 1}
 
 
 @pytest.mark.parametrize("data", [[1], {1: b""}, {"a": "text"}, {"a": 1}])

@@ -10,6 +10,8 @@
 
 #include <memory>
 #include <mutex>
+#include <string>
+#include <utility>
 
 // What is experimental says so by a warning.
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
@@ -43,6 +45,22 @@ class SGDHandle {
   SGD sgd_;
 };
 
+/// ValueError for options that torch.optim.SGD refuses, and for NaN.
+SGDOptions checked_options(double lr, double momentum, double dampening, double weight_decay,
+                           bool nesterov) {
+  for (const auto& [name, value] :
+       {std::pair{"lr", lr}, {"momentum", momentum}, {"weight_decay", weight_decay}}) {
+    if (!(value >= 0)) {
+      throw nb::value_error(
+          (std::string(name) + ": expected at least 0, found " + std::to_string(value)).c_str());
+    }
+  }
+  if (nesterov && (momentum == 0 || dampening != 0)) {
+    throw nb::value_error("nesterov: expected momentum, and no dampening");
+  }
+  return SGDOptions(lr, momentum, dampening, weight_decay, nesterov);
+}
+
 void save_ptd(const std::string& path, nb::dict tensors, size_t alignment) {
   const NamedArrays arrays("tensor", std::move(tensors), /*written=*/false);
   nb::gil_scoped_release unlocked;
@@ -62,12 +80,13 @@ void bind_training(nb::module_& m) {
       [](nb::dict parameters, double lr, double momentum, double dampening, double weight_decay,
          bool nesterov) {
         return std::make_unique<SGDHandle>(
-            std::move(parameters), SGDOptions(lr, momentum, dampening, weight_decay, nesterov));
+            std::move(parameters),
+            checked_options(lr, momentum, dampening, weight_decay, nesterov));
       },
       nb::arg("named_params"), nb::arg("lr") = 0.1, nb::arg("momentum") = 0.0,
       nb::arg("dampening") = 0.0, nb::arg("weight_decay") = 0.0, nb::arg("nesterov") = false,
       "Of arrays by name, which steps write to: with `momentum`, `dampening`, `weight_decay` and "
-      "`nesterov` as in torch.optim.SGD.");
+      "`nesterov` as in torch.optim.SGD, whose limits they have (ValueError).");
   m.def("save_ptd", &save_ptd, nb::arg("path"), nb::arg("named_tensors"),
         nb::arg("tensor_alignment") = 128,
         "Writes arrays by name as a file of external data. A failure leaves `path` as it was.");

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import gc
+import math
 import subprocess
 import sys
 from collections.abc import Callable
@@ -143,6 +144,22 @@ def test_other_dtypes_step_as_eager_does(dtype: torch.dtype) -> None:
     error = 4 * 5 * n_steps * torch.finfo(dtype).eps
     for name, weight in weights.items():
         torch.testing.assert_close(ours[name], weight.detach(), atol=error, rtol=0)
+
+
+@pytest.mark.parametrize(
+    ("options", "found"),
+    [
+        ({"lr": -1}, "lr: .*found -1"),
+        ({"lr": math.nan}, "lr: .*found nan"),
+        ({"momentum": -0.5}, "momentum: .*found -0.5"),
+        ({"weight_decay": -1}, "weight_decay: .*found -1"),
+        ({"nesterov": True}, "nesterov: expected momentum"),
+        ({"nesterov": True, "momentum": 0.5, "dampening": 0.1}, "no dampening"),
+    ],
+)
+def test_options_that_eager_refuses_are_refused(options: dict[str, Any], found: str) -> None:
+    with pytest.raises(ValueError, match=found):
+        get_sgd_optimizer({"w": torch.ones(2)}, **options)
 
 
 def test_dynamic_batches_train() -> None:

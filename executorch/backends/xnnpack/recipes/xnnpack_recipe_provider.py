@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from typing import Any
 
@@ -23,6 +24,8 @@ from executorch.export.recipe import (
     RecipeType,
 )
 from executorch.export.recipe_provider import BackendRecipeProvider
+
+_log = logging.getLogger(__name__)
 
 _PT2E = {
     XNNPackRecipeType.PT2E_INT8_DYNAMIC_PER_CHANNEL: (True, True),
@@ -84,11 +87,19 @@ def _torchao(group_size: int) -> QuantizationRecipe:
     from torchao.quantization.granularity import PerAxis, PerGroup
 
     def fits(module: torch.nn.Module, name: str) -> bool:
-        return (
-            isinstance(module, torch.nn.Linear)
-            and not isinstance(module, NonDynamicallyQuantizableLinear)  # attention's
-            and (not group_size or module.in_features % group_size == 0)
-        )
+        if not isinstance(module, torch.nn.Linear):
+            return False
+        if isinstance(module, NonDynamicallyQuantizableLinear):  # attention's
+            return False
+        if group_size and module.in_features % group_size:
+            _log.warning(
+                "layer %r stays in floats: its %d inputs are no multiple of group_size %d",
+                name,
+                module.in_features,
+                group_size,
+            )
+            return False
+        return True
 
     granularity = PerGroup(group_size) if group_size else PerAxis(0)
     config = Int8DynamicActivationIntxWeightConfig(
