@@ -9,9 +9,9 @@
 namespace executorch::optimized {
 
 /// The weight of one call. When products that panels speed up have multiplied some thousand rows by
-/// it, it is packed for all methods of the program. The memory of the unpacked weight is then given back to the loader, so
-/// that only one copy is in memory. A weight that the program's loader could not read again is not
-/// packed.
+/// it, it is packed for all methods of the program. The memory of the unpacked weight is then given
+/// back to the loader, so that only one copy is in memory. A weight that the program's loader could
+/// not read again is not packed.
 class PackedWeights {
  public:
   /// Whether a weight of `count` floats is large enough to be packed. Smaller weights stay in a
