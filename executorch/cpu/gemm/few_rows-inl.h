@@ -153,15 +153,17 @@ void FewRowsDot(const FewRows<T>& f) {
   }
 }
 
-// Bytes between the place of a row of B that is read and the one that is prefetched.
+// The least number of bytes between the place of a row of B that is read and the one that is
+// prefetched.
 constexpr int64_t kRowAheadBytes = 512;
 
 // sums[i, j] += sum_p a[i, p] * b[p, j] for kHeight rows of A from row i0 on, all columns, and rows
 // [p, p + kRows) of B. If p = 0 the sums begin with zero. The kRows elements of each row of A stay
-// in registers. The rows of B are read side by side, so few of them that the hardware prefetches
-// each. Later rows of A find the same rows of B in a cache and do not prefetch them.
+// in registers. The rows of B are read side by side. In each, the element `ahead` elements behind
+// the one that is read is prefetched. Later rows of A find the same rows of B in a cache and do not
+// prefetch them.
 template <int kHeight, int kRows, class T>
-void AddRowsOfB(const FewRows<T>& f, int64_t i0, int64_t p) {
+void AddRowsOfB(const FewRows<T>& f, int64_t i0, int64_t p, int64_t ahead) {
   constexpr int kVectors = std::max(1, (kManyRegisters ? 8 : 4) / std::max(kHeight, 2));
   constexpr int kSize = static_cast<int>(sizeof(T));
   // Elements between prefetches: those of a cache line, or all that a step reads of a row.
@@ -187,7 +189,7 @@ void AddRowsOfB(const FewRows<T>& f, int64_t i0, int64_t p) {
     for (int r = 0; r < kRows; ++r) {
       const T* const row = b + r * f.ldb + j;
       for (int at = 0; i0 == 0 && at < kWidth * kLanes; at += kFetched) {
-        __builtin_prefetch(row + at + kRowAheadBytes / kSize, 0, 2);
+        __builtin_prefetch(row + at + ahead, 0, 2);
       }
 #pragma GCC unroll 4
       for (int v = 0; v < kWidth; ++v) {
@@ -219,20 +221,25 @@ void AddRowsOfB(const FewRows<T>& f, int64_t i0, int64_t p) {
 }
 
 template <int kRows, class T>
-void AddRowsOfB(const FewRows<T>& f, int64_t p) {
+void AddRowsOfB(const FewRows<T>& f, int64_t p, int64_t ahead) {
   int64_t i = 0;
-  for (; i + 4 <= f.m; i += 4) AddRowsOfB<4, kRows>(f, i, p);
-  if (f.m - i == 3) return AddRowsOfB<3, kRows>(f, i, p);
-  if (f.m - i == 2) return AddRowsOfB<2, kRows>(f, i, p);
-  if (f.m - i == 1) return AddRowsOfB<1, kRows>(f, i, p);
+  for (; i + 4 <= f.m; i += 4) AddRowsOfB<4, kRows>(f, i, p, ahead);
+  if (f.m - i == 3) return AddRowsOfB<3, kRows>(f, i, p, ahead);
+  if (f.m - i == 2) return AddRowsOfB<2, kRows>(f, i, p, ahead);
+  if (f.m - i == 1) return AddRowsOfB<1, kRows>(f, i, p, ahead);
 }
 
 template <class T>
 void FewRowsAxpy(const FewRows<T>& f) {
+  // With one row of A, memory bandwidth is the bottleneck, and it is highest when addresses are read
+  // in order: so rows of B are read one after the other. With more rows of A, loading and storing
+  // their sums for each row of B would be the bottleneck.
   constexpr int kRows = 4;
+  constexpr int64_t kAhead = kRowAheadBytes / static_cast<int64_t>(sizeof(T));
+  const int64_t ahead = prefetch_distance(kAhead, f.m > 1 ? kRows : 1, f.n, f.ldb);
   int64_t p = 0;
-  for (; p + kRows <= f.k; p += kRows) AddRowsOfB<kRows>(f, p);
-  for (; p < f.k; ++p) AddRowsOfB<1>(f, p);
+  for (; f.m > 1 && p + kRows <= f.k; p += kRows) AddRowsOfB<kRows>(f, p, ahead);
+  for (; p < f.k; ++p) AddRowsOfB<1>(f, p, ahead);
 }
 
 inline void AddSlices(float* sums, int64_t slices, int64_t stride, int64_t n) {
