@@ -131,6 +131,50 @@ def test_tools_are_given_to_templates_that_take_them(server: Server) -> None:
         assert takes.stop() == "stopped\n"
 
 
+def test_calls_of_functions_are_found_and_their_results_are_taken() -> None:
+    """The whole turn: the model asks for a call, the client answers it, and the template has both
+    as objects."""
+    server = Server(
+        0, 2, 8, "", "{% if tools %}<|im_start|>user\nSAY {% if messages|length == 1 %}"
+        "{{ messages[0].content }}{% else %}{% for call in messages[1].tool_calls %}"
+        "{{ call.function.arguments.z }} {{ call.function|tojson }}{% endfor %}"
+        " {{ messages[2].tool_call_id == messages[1].tool_calls[0].id }} {{ messages[2].content }}"
+        "{% endif %}<|im_end|>{% endif %}",
+    )  # fmt: skip
+    said = 'Wait. <tool_call>{"name": "add", "arguments": {"z": 1, "a": 2}}</tool_call>'
+    try:
+        choice = server.chat(said, tools=TOOLS).choices[0]
+        assert (choice.finish_reason, choice.message.content) == ("tool_calls", "Wait.")
+        (call,) = choice.message.tool_calls
+        assert (call.function.name, call.function.arguments) == ("add", '{"z":1,"a":2}')
+        answer = server.client().chat.completions.create(
+            model="scripted",
+            tools=TOOLS,
+            messages=[
+                {"role": "user", "content": said},
+                choice.message.model_dump(),
+                {"role": "tool", "content": "3", "tool_call_id": call.id},
+            ],
+        )
+        expected = '1 {"name": "add", "arguments": {"z": 1, "a": 2}} True 3'
+        assert answer.choices[0].message.content == expected
+        assert answer.choices[0].finish_reason == "stop"
+
+        parts = [p.choices[0] for p in server.chat(said, tools=TOOLS, stream=True)]
+        assert "".join(p.delta.content or "" for p in parts) == "Wait."
+        (streamed,) = [c for p in parts for c in p.delta.tool_calls or []]
+        assert (streamed.index, streamed.function.name) == (0, "add")
+        assert json.loads(streamed.function.arguments) == {"z": 1, "a": 2}
+        assert parts[-1].finish_reason == "tool_calls"
+        whole = server.chat('{"name": "add", "parameters": {}}', tools=TOOLS, n=2)
+        assert [len(c.message.tool_calls) for c in whole.choices] == [1, 1]
+        assert whole.choices[0].message.content is None
+        cut = server.chat('{"name": "add"}', tools=TOOLS, max_tokens=9).choices[0]
+        assert (cut.finish_reason, cut.message.content) == ("length", '{"name": ')
+    finally:
+        assert server.stop() == "stopped\n"
+
+
 def test_answers_end_where_they_are_told_to(server: Server) -> None:
     for stream in (False, True):
 

@@ -81,6 +81,24 @@ std::string stop_string_in(const std::string& behind) {
   return std::string(jinja::strip(behind, jinja::Side::Right));
 }
 
+using jinja::Value;
+using Json = ::tokenizers::Json;
+
+std::pair<Value, Value> member(const std::string& name, Value value) {
+  return {Value::text(name), std::move(value)};
+}
+
+Value value_of(const ChatMessage& message) {
+  std::vector<std::pair<Value, Value>> members = {member("role", Value::text(message.role)),
+                                                  member("content", Value::text(message.content))};
+  Json more = Json::parse(message.more, nullptr, false);
+  if (!more.is_object()) more = Json::object();
+  for (const auto& [name, value] : more.items()) {
+    members.push_back(member(name, jinja::value_of(value)));
+  }
+  return Value::mapping(std::move(members));
+}
+
 }  // namespace
 
 struct ChatTemplate::Parsed {
@@ -151,27 +169,20 @@ void ChatTemplate::find_stop_string() {
 std::optional<std::string> ChatTemplate::rendered(const std::vector<ChatMessage>& messages,
                                                   bool makes_answer, const std::string& tools,
                                                   std::string& cause) const {
-  using jinja::Value;
-  const auto member = [](const char* name, Value value) {
-    return std::make_pair(Value::text(name), std::move(value));
-  };
-  std::vector<Value> all;
-  for (const auto& [role, content] : messages) {
-    all.push_back(Value::mapping(
-        {member("role", Value::text(role)), member("content", Value::text(content))}));
-  }
   jinja::Mapping variables;
+  std::vector<Value> all;
+  try {
+    for (const ChatMessage& message : messages) all.push_back(value_of(message));
+    if (!tools.empty()) {
+      variables.items.push_back(
+          member("tools", jinja::value_of(Json::parse(tools, nullptr, false))));
+    }
+  } catch (const jinja::Failure& failure) {
+    cause = failure.what();
+    return std::nullopt;
+  }
   variables.items.push_back(member("messages", Value::sequence(std::move(all))));
   variables.items.push_back(member("add_generation_prompt", Value::boolean(makes_answer)));
-  if (!tools.empty()) {
-    const auto json = ::tokenizers::Json::parse(tools, nullptr, false);
-    try {
-      variables.items.push_back(member("tools", jinja::value_of(json)));
-    } catch (const jinja::Failure& failure) {
-      cause = failure.what();
-      return std::nullopt;
-    }
-  }
   if (!special_tokens_.bos.empty()) {
     variables.items.push_back(member("bos_token", Value::text(special_tokens_.bos)));
   }
@@ -184,7 +195,7 @@ std::optional<std::string> ChatTemplate::rendered(const std::vector<ChatMessage>
 std::optional<ChatPrompt> ChatTemplate::render(const std::vector<ChatMessage>& messages,
                                                std::string& cause, const std::string& tools) const {
   std::vector<ChatMessage> given = messages;
-  bool goes_on = !given.empty() && given.back().role == "assistant";
+  bool goes_on = !given.empty() && given.back().role == "assistant" && given.back().more.empty();
   if (goes_on && jinja::is_all_space(given.back().content)) {
     // Nothing was said: as if the question came last.
     given.pop_back();

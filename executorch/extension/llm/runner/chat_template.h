@@ -18,6 +18,8 @@ struct ChatMessage {
   /// "system", "user" or "assistant"; some templates know others, too.
   std::string role;
   std::string content;
+  /// The JSON of an object of what else templates may read, as "tool_calls"; or empty.
+  std::string more = {};
 };
 
 /// The texts of the special tokens that templates write; empty for a token that does not exist.

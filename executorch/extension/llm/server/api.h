@@ -3,6 +3,7 @@
 #pragma once
 
 #include <executorch/extension/llm/server/served_model.h>
+#include <executorch/extension/llm/server/tool_calls.h>
 
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -87,13 +88,15 @@ class ApiAnswer {
 
   /// What follows is of that choice, of those that the request asks for.
   void begin_choice(int index);
-  /// Adds the choice to the whole answer.
+  /// Adds the choice to the whole answer. `text` is what it says beside its calls of functions.
   void add(const std::string& text, const char* finish_reason,
-           const std::vector<TokenLogprob>& logprobs);
+           const std::vector<TokenLogprob>& logprobs, const std::vector<ToolCall>& calls = {});
   std::string whole(const Usage& usage) const;
   /// The first part of a chat, which says who speaks.
   std::string first() const;
   std::string part(const std::string& text, const std::vector<TokenLogprob>& logprobs);
+  /// The part of a chat that has calls, of which the first is number `first` of the choice.
+  std::string calls_part(const std::vector<ToolCall>& calls, size_t first) const;
   std::string last(const char* finish_reason) const;
   std::string usage_part(const Usage& usage) const;
 

@@ -11,6 +11,12 @@ Json usage_json(const Usage& usage) {
           {"prompt_tokens_details", {{"cached_tokens", usage.n_cached}}}};
 }
 
+Json call_json(const ToolCall& call) {
+  return {{"id", call.id},
+          {"type", "function"},
+          {"function", {{"name", call.name}, {"arguments", call.arguments}}}};
+}
+
 }  // namespace
 
 std::string json_text(const Json& json) {
@@ -130,10 +136,13 @@ void ApiAnswer::begin_choice(int index) {
 }
 
 void ApiAnswer::add(const std::string& text, const char* finish_reason,
-                    const std::vector<TokenLogprob>& logprobs) {
+                    const std::vector<TokenLogprob>& logprobs, const std::vector<ToolCall>& calls) {
   Json one = choice(finish_reason);
   if (request_.chat) {
-    one["message"] = {{"role", "assistant"}, {"content", text}, {"refusal", nullptr}};
+    Json& message = one["message"];
+    message = {{"role", "assistant"}, {"content", text}, {"refusal", nullptr}};
+    if (!calls.empty() && text.empty()) message["content"] = nullptr;
+    for (const ToolCall& call : calls) message["tool_calls"].push_back(call_json(call));
   } else {
     one["text"] = text;
   }
@@ -163,6 +172,17 @@ std::string ApiAnswer::part(const std::string& text, const std::vector<TokenLogp
     one["text"] = text;
   }
   one["logprobs"] = logprobs_json(logprobs);
+  answer["choices"] = Json::array({one});
+  return json_text(answer);
+}
+
+std::string ApiAnswer::calls_part(const std::vector<ToolCall>& calls, size_t first) const {
+  Json answer = head(true), one = choice(nullptr), list = Json::array();
+  for (size_t i = 0; i < calls.size(); ++i) {
+    list.push_back(call_json(calls[i]));
+    list.back()["index"] = first + i;
+  }
+  one["delta"] = {{"tool_calls", std::move(list)}};
   answer["choices"] = Json::array({one});
   return json_text(answer);
 }

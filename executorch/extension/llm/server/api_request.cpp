@@ -1,131 +1,23 @@
-#include <executorch/extension/llm/server/api.h>
+#include <executorch/extension/llm/sampler/constraint/json_shape.h>
+#include <executorch/extension/llm/server/request_fields.h>
 
-#include <algorithm>
 #include <cmath>
-#include <set>
 
 namespace executorch::extension::llm::server {
 namespace {
 
-constexpr int kMaxDepth = 64;
 constexpr size_t kMaxStops = 16;
 constexpr int64_t kMaxChoices = 128;
 
-[[noreturn]] void refuse(const std::string& param, const std::string& what,
-                         const std::string& code = "invalid_value") {
-  throw ApiError{400, param.empty() ? what : "'" + param + "': " + what, param, code};
-}
-
 Json parse_json(const std::string& body) {
+  if (constraint::json_shape(body, kMaxDepth).depth > kMaxDepth) {
+    refuse("", "the body is nested too deeply", "invalid_json");
+  }
   try {
-    return Json::parse(body, [](int depth, Json::parse_event_t, Json&) {
-      if (depth > kMaxDepth) refuse("", "the body is nested too deeply", "invalid_json");
-      return true;
-    });
+    return Json::parse(body);
   } catch (const Json::exception& error) {
     refuse("", std::string("the body is not JSON: ") + error.what(), "invalid_json");
   }
-}
-
-/// Takes the known fields out of a request; the fields that remain are unknown ones.
-class Fields {
- public:
-  explicit Fields(Json object) : object_(std::move(object)) {}
-
-  /// Null counts as missing.
-  Json take(const char* name) {
-    const auto found = object_.find(name);
-    if (found == object_.end()) return nullptr;
-    Json value = std::move(*found);
-    object_.erase(found);
-    return value;
-  }
-
-  double number(const char* name, double otherwise, double min, double max) {
-    const Json value = take(name);
-    if (value.is_null()) return otherwise;
-    if (!value.is_number()) refuse(name, "a number is expected", "invalid_type");
-    const double given = value.get<double>();
-    if (!(given >= min && given <= max)) {
-      const auto shown = [](double bound) { return Json(bound).dump(); };
-      refuse(name, "it must be from " + shown(min) + " to " + shown(max));
-    }
-    return given;
-  }
-
-  std::optional<int64_t> integer(const char* name, int64_t min, int64_t max) {
-    const Json value = take(name);
-    if (value.is_null()) return std::nullopt;
-    if (!value.is_number_integer()) refuse(name, "an integer is expected", "invalid_type");
-    const bool too_large = value.is_number_unsigned() && value.get<uint64_t>() > INT64_MAX;
-    if (too_large || value.get<int64_t>() < min || value.get<int64_t>() > max) {
-      refuse(name, "it must be from " + std::to_string(min) + " to " + std::to_string(max));
-    }
-    return value.get<int64_t>();
-  }
-
-  bool boolean(const char* name, bool otherwise) {
-    const Json value = take(name);
-    if (value.is_null()) return otherwise;
-    if (!value.is_boolean()) refuse(name, "true or false is expected", "invalid_type");
-    return value.get<bool>();
-  }
-
-  /// Refuses `name` unless it is missing or `harmless`.
-  void expect_only(const char* name, const Json& harmless) {
-    const Json value = take(name);
-    if (!value.is_null() && value != harmless) refuse(name, "not supported", "unsupported_value");
-  }
-
-  const Json& rest() const { return object_; }
-
- private:
-  Json object_;
-};
-
-std::string text_of_content(const Json& content, const std::string& param) {
-  if (content.is_string()) return content;
-  if (!content.is_array()) refuse(param, "a string or an array of parts is expected");
-  std::string text;
-  for (size_t i = 0; i < content.size(); ++i) {
-    const Json& part = content[i];
-    const std::string place = param + "[" + std::to_string(i) + "]";
-    if (!part.is_object() || part.value("type", Json()) != "text") {
-      refuse(place, "only parts of type 'text' are supported", "unsupported_value");
-    }
-    if (!part.contains("text") || !part["text"].is_string()) refuse(place, "it has no text");
-    text += part["text"];
-  }
-  return text;
-}
-
-std::vector<ChatMessage> parse_messages(const Json& messages, bool has_tools) {
-  if (!messages.is_array() || messages.empty()) {
-    refuse("messages", "an array with at least one message is expected", "invalid_type");
-  }
-  std::vector<ChatMessage> result;
-  for (size_t i = 0; i < messages.size(); ++i) {
-    const std::string place = "messages[" + std::to_string(i) + "]";
-    const Json& message = messages[i];
-    if (!message.is_object()) refuse(place, "an object is expected", "invalid_type");
-    std::string role = message.contains("role") && message["role"].is_string()
-                           ? message["role"].get<std::string>()
-                           : std::string();
-    if (role == "developer") role = "system";
-    const bool is_result = role == "tool" && has_tools;
-    if (role != "system" && role != "user" && role != "assistant" && !is_result) {
-      refuse(place + ".role",
-             "'system', 'developer', 'user' or 'assistant' is expected, or 'tool' with 'tools'");
-    }
-    // Clients that send an answer back add what it did not have.
-    const Json calls = message.value("tool_calls", Json());
-    if (!calls.is_null() && calls != Json::array()) {
-      refuse(place + ".tool_calls", "not supported: a call is the text in 'content'",
-             "unsupported_value");
-    }
-    result.push_back({role, text_of_content(message.value("content", Json()), place + ".content")});
-  }
-  return result;
 }
 
 /// Takes the format out of `fields`; `body` is what they were read from.
@@ -143,8 +35,9 @@ ResponseFormat parse_format(Fields& fields, const std::string& body) {
       refuse(place + ".json_schema", "an object with a 'schema' is expected", "invalid_type");
     }
     // The order of the request is kept: properties are written in it.
-    const auto ordered = nlohmann::ordered_json::parse(body);
-    return {"json_schema", ordered["response_format"]["json_schema"]["schema"].dump()};
+    const auto ordered = OrderedJson::parse(body);
+    const OrderedJson& asked = ordered.at("response_format").at("json_schema");
+    return {"json_schema", asked.at("schema").dump()};
   }
   if (type == "regex") {
     const Json pattern = format.value("pattern", Json());
@@ -222,28 +115,6 @@ void parse_prompt(Json prompt, int64_t vocabulary_size, ApiRequest& request) {
   }
 }
 
-/// The functions that the model may call, in the order of the request's members, which templates
-/// write.
-std::string parse_tools(Fields& fields, const std::string& body) {
-  const Json tools = fields.take("tools"), choice = fields.take("tool_choice");
-  if (!choice.is_null() && choice != "none" && choice != "auto") {
-    refuse("tool_choice", "'none' or 'auto' is expected: no call can be forced",
-           "unsupported_value");
-  }
-  if (tools.is_null() || tools == Json::array()) return "";
-  if (!tools.is_array()) refuse("tools", "an array is expected", "invalid_type");
-  for (size_t i = 0; i < tools.size(); ++i) {
-    const Json& tool = tools[i];
-    const bool is_function = tool.is_object() && tool.value("type", Json()) == "function" &&
-                             tool.value("function", Json()).is_object();
-    if (!is_function) {
-      refuse("tools[" + std::to_string(i) + "]",
-             "an object of type 'function', with a 'function', is expected");
-    }
-  }
-  return choice == "none" ? "" : nlohmann::ordered_json::parse(body)["tools"].dump();
-}
-
 void parse_chat(Fields& fields, const std::string& body, ApiRequest& request) {
   request.tools = parse_tools(fields, body);
   request.messages = parse_messages(fields.take("messages"), !request.tools.empty());
@@ -277,6 +148,10 @@ void parse_completion(Fields& fields, const std::string& body, int64_t vocabular
 }
 
 }  // namespace
+
+void refuse(const std::string& param, const std::string& what, const std::string& code) {
+  throw ApiError{400, param.empty() ? what : "'" + param + "': " + what, param, code};
+}
 
 ApiRequest parse_request(const std::string& body, bool chat, const std::string& model,
                          int64_t vocabulary_size) {

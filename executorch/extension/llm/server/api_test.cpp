@@ -69,8 +69,58 @@ TEST(ApiRequest, TakesAnswersBackAsClientsKeepThem) {
       true, "m", 9);
   ASSERT_EQ(request.messages.size(), 3u);
   EXPECT_EQ(request.messages[1].content, "a");
-  EXPECT_EQ(refused(R"({"messages":[{"role":"assistant","content":"a","tool_calls":[{}]}]})").param,
-            "messages[0].tool_calls");
+}
+
+TEST(ApiRequest, TakesCallsOfFunctionsBackAndTheirResults) {
+  const std::string tools = R"("tools":[{"type":"function","function":{"name":"add"}}])";
+  const std::string call = R"({"id":"abc123XYZ","type":"function",)"
+                           R"("function":{"name":"add","arguments":"{\"z\":1,\"a\":2}"}})";
+  const auto with = [&](const std::string& calls, const std::string& more) {
+    return R"({"messages":[{"role":"user","content":"u"},{"role":"assistant","content":null,
+        "tool_calls":)" +
+           calls + R"(},{"role":"tool","tool_call_id":"abc123XYZ","content":"3"}])" + more + "}";
+  };
+  const ApiRequest request = parse_request(with("[" + call + "]", "," + tools), true, "m", 9);
+  ASSERT_EQ(request.messages.size(), 3u);
+  EXPECT_EQ(request.messages[1].content, "");
+  // The arguments are no text any more, and in the order in which they were.
+  EXPECT_EQ(request.messages[1].more, R"({"tool_calls":[{"id":"abc123XYZ","type":"function",)"
+                                      R"("function":{"name":"add","arguments":{"z":1,"a":2}}}]})");
+  EXPECT_EQ(request.messages[2].more, R"({"tool_call_id":"abc123XYZ"})");
+
+  const std::string deep = std::string(300000, '[');
+  struct Row {
+    std::string calls, param;
+  };
+  const std::string place = "messages[1].tool_calls";
+  for (const Row& row : std::vector<Row>{
+           {"{}", place},
+           {"[{}]", place + "[0]"},
+           {"[3]", place + "[0]"},
+           {R"([{"function":{}}])", place + "[0].function.name"},
+           {R"([{"function":{"name":3}}])", place + "[0].function.name"},
+           {R"([{"id":3,"function":{"name":"f"}}])", place + "[0].id"},
+           {R"([{"function":{"name":"f","arguments":{}}}])", place + "[0].function.arguments"},
+           {R"([{"function":{"name":"f","arguments":"{"}}])", place + "[0].function.arguments"},
+           {R"([{"function":{"name":"f","arguments":"3"}}])", place + "[0].function.arguments"},
+           {R"([{"function":{"name":"f","arguments":")" + deep + R"("}}])",
+            place + "[0].function.arguments"}}) {
+    EXPECT_EQ(refused(with(row.calls, "," + tools)).param, row.param) << row.calls.substr(0, 80);
+  }
+  EXPECT_EQ(refused(with("[" + call + "]", "")).param, place);
+}
+
+TEST(ApiRequest, OfManyPartsIsReadInTimeInProportion) {
+  // Each would take minutes if the parser looked at every part at all parts before it.
+  std::string empty = "{}", members = "\"0\":{}";
+  for (int i = 1; i < 100000; ++i) {
+    empty += ",{}";
+    members += ",\"" + std::to_string(i) + "\":{}";
+  }
+  EXPECT_EQ(refused("{\"messages\":[" + empty + "]}").param, "messages[0].role");
+  const ApiRequest request =
+      chat(R"("tools":[{"type":"function","function":{"parameters":{)" + members + "}}}]");
+  EXPECT_GT(request.tools.size(), members.size());
 }
 
 TEST(ApiRequest, ReadsPromptsOfEachKind) {
@@ -159,6 +209,26 @@ TEST(ApiAnswer, IsJsonWhateverTheTextIs) {
   const Json error = Json::parse(error_body({401, "no", "", "code"}))["error"];
   EXPECT_EQ(error["type"], "authentication_error");
   EXPECT_TRUE(error["param"].is_null());
+}
+
+TEST(ApiAnswer, HasCallsOfFunctions) {
+  const ScriptedModel model({[](const std::string&) { return ""; }});
+  const ApiRequest request = chat("");
+  ApiAnswer answer(request, model, "1", "m", 5);
+  const std::vector<ToolCall> calls = {{"abc123XYZ", "add", R"({"z":1})"}, {"def", "now", "{}"}};
+  answer.add("", "tool_calls", {}, calls);
+  answer.begin_choice(1);
+  answer.add("See.", "tool_calls", {}, {calls[1]});
+  const Json json = Json::parse(answer.whole({3, 1, 2}));
+  const Json message = json["choices"][0]["message"];
+  EXPECT_TRUE(message["content"].is_null());
+  EXPECT_EQ(message["tool_calls"][0], Json::parse(R"({"id":"abc123XYZ","type":"function",
+      "function":{"name":"add","arguments":"{\"z\":1}"}})"));
+  EXPECT_EQ(message["tool_calls"].size(), 2u);
+  EXPECT_EQ(json["choices"][1]["message"]["content"], "See.");
+  const Json part = Json::parse(answer.calls_part(calls, 3))["choices"][0]["delta"]["tool_calls"];
+  EXPECT_EQ(part[1]["index"], 4);
+  EXPECT_EQ(part[1]["function"]["name"], "now");
 }
 
 TEST(ApiAnswer, PlacesOfTokensAreCharactersOfTheWholeText) {

@@ -30,6 +30,11 @@ struct ChatServer::Generation {
   std::vector<TokenLogprob> take_logprobs() {
     return recorder == nullptr ? std::vector<TokenLogprob>() : recorder->take(n_tokens);
   }
+  /// The protocol's name of what ended the choice.
+  const char* reason_of(const GenerationResult& result) const {
+    const std::string_view reason = finish_reason(result.finish_reason);
+    return reason == "stop" && reader && reader->count() > 0 ? "tool_calls" : reason.data();
+  }
 
   const ApiRequest request;
   const bool keep_alive;
@@ -41,6 +46,8 @@ struct ChatServer::Generation {
   std::string echo;
   GenerationOptions options;
   std::shared_ptr<LogprobRecorder> recorder;
+  /// Finds the calls of functions in the choice, if there are functions.
+  std::optional<ToolCallReader> reader;
   Usage usage;
   /// Tokens of the choice so far. The recorder knows of one more, which is not part of the answer,
   /// where that one ends it.
@@ -167,6 +174,7 @@ void ChatServer::begin_choice(Generation& generation, int index) {
   options.processors.clear();
   generation.n_tokens = 0;
   generation.answer.begin_choice(index);
+  if (!request.tools.empty()) generation.reader.emplace(request.tools);
   if (!request.format.type.empty()) {
     options.processors.push_back(
         std::make_shared<ConstraintProcessor>(constraints_.get(request.format)));
@@ -265,8 +273,14 @@ std::string ChatServer::whole_answer(Generation& generation, ServedText& text) {
     const auto result = run_generation(generation, text);
     if (!result.ok()) throw error_of(result.error());
     add(generation, *result);
-    generation.answer.add(generation.echo + result->text, finish_reason(result->finish_reason),
-                          generation.take_logprobs());
+    std::string said = generation.echo + result->text;
+    std::vector<ToolCall> calls;
+    if (auto& reader = generation.reader) {
+      said = reader->add(said);
+      said += reader->finish();
+      calls = reader->take_calls();
+    }
+    generation.answer.add(said, generation.reason_of(*result), generation.take_logprobs(), calls);
   }
   count(generation);
   return generation.answer.whole(generation.usage);
@@ -283,9 +297,18 @@ bool ChatServer::answer_in_parts(Generation& generation, ServedText& text) {
     return !generation.gone;
   };
   generation.gone = !connection.begin_stream(response, generation.keep_alive);
-  generation.options.on_text = [&](const std::string& part) {
-    return send(answer.part(part, generation.take_logprobs()));
+  // Sends what is certainly text, and calls that are complete.
+  const auto send_text = [&](const std::string& part, bool ends) {
+    auto& reader = generation.reader;
+    if (!reader) return ends || send(answer.part(part, generation.take_logprobs()));
+    std::string said = reader->add(part);
+    if (ends) said += reader->finish();
+    const std::vector<ToolCall> calls = reader->take_calls();
+    if (!said.empty()) send(answer.part(said, generation.take_logprobs()));
+    if (!calls.empty()) send(answer.calls_part(calls, reader->count() - calls.size()));
+    return !generation.gone;
   };
+  generation.options.on_text = [&](const std::string& part) { return send_text(part, false); };
   Error error = Error::Ok;
   for (int i = 0; has_next(generation, i); ++i) {
     if (i > 0) begin_choice(generation, i);
@@ -295,9 +318,10 @@ bool ChatServer::answer_in_parts(Generation& generation, ServedText& text) {
     error = result.error();
     if (error != Error::Ok) break;
     add(generation, *result);
+    send_text("", true);
     const auto rest = generation.take_logprobs();
     if (!rest.empty()) send(answer.part("", rest));
-    send(answer.last(finish_reason(result->finish_reason)));
+    send(answer.last(generation.reason_of(*result)));
   }
   if (error != Error::Ok) {
     send(error_body(error_of(error)));

@@ -149,6 +149,26 @@ TEST_F(ConstraintTest, RefusesWhatWouldTakeTooLong) {
         std::string(R"({"type":"object","properties":{"a":{"$ref":"#"}},"required":["a"]})")}) {
     EXPECT_NE(cause_of("json_schema", schema), "");
   }
+  // Wide ones, which time in proportion to the square of their parts would keep busy for hours.
+  const auto list = [](int n, const std::string& before, const std::string& after) {
+    std::string all;
+    for (int i = 0; i < n; ++i) all += (i > 0 ? "," : "") + before + std::to_string(i) + after;
+    return all;
+  };
+  const std::string names = list(60000, "\"", "\""), others = list(60000, "\"x", "\"");
+  const auto both = [](const std::string& keyword, const std::string& a, const std::string& b) {
+    return R"({"allOf":[{")" + keyword + "\":[" + a + "]},{\"" + keyword + "\":[" + b + "]}]}";
+  };
+  for (const auto& [schema, cause] : std::vector<std::pair<std::string, std::string>>{
+           {R"({"properties":{)" + list(60000, "\"", "\":{}") + "}}", "more than 4096 members"},
+           {R"({"anyOf":[)" + list(40000, R"({"const":")", R"("})") + "]}", "states"},
+           {R"({"enum":[)" + names + "]}", "states"},
+           {R"({"required":[)" + names + "]}", "states"},
+           {both("enum", names, others), "too many combinations of values"},
+           {both("required", names, others), "too many combinations of values"}}) {
+    EXPECT_NE(cause_of("json_schema", schema).find(cause), std::string::npos)
+        << cause_of("json_schema", schema);
+  }
   // Texts of this one could be anywhere in 2^n ways: it compiles, and its use is bounded.
   const auto subset = compile("regex", "(a|b)*a(a|b){40}");
   ConstrainedText text(subset);

@@ -102,11 +102,13 @@ void JsonCompiler::add_value(State from, State to, const Json& schema, const std
   } else if (schema.contains("enum") || schema.contains("const")) {
     Json values = schema.contains("const") ? Json::array({schema["const"]}) : schema["enum"];
     if (!values.is_array()) fail_at(child(pointer, "enum"), "an array is expected");
+    const bool both = schema.contains("const") && schema.contains("enum");
     for (const Json& value : values) {
-      const bool listed =
-          !schema.contains("enum") ||
-          std::find(schema["enum"].begin(), schema["enum"].end(), value) != schema["enum"].end();
-      if (listed && document_.allows(schema, value, pointer)) add_constant(from, to, value);
+      if (both &&
+          std::find(schema["enum"].begin(), schema["enum"].end(), value) == schema["enum"].end()) {
+        continue;
+      }
+      if (document_.allows(schema, value, pointer)) add_constant(from, to, value);
     }
   } else if (without(schema, "").empty()) {
     builder_.add_call(from, to, any_value());

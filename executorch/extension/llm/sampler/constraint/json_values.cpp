@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <unordered_set>
 
 namespace executorch::extension::llm::constraint {
 namespace {
@@ -43,10 +44,6 @@ std::vector<std::string> required_names(const Json& schema, const std::string& p
     names.push_back(name);
   }
   return names;
-}
-
-bool has(const std::vector<std::string>& names, const std::string& name) {
-  return std::find(names.begin(), names.end(), name) != names.end();
 }
 
 }  // namespace
@@ -196,9 +193,11 @@ void JsonCompiler::add_object(State from, State to, const Json& schema,
   }
   std::vector<std::string> names;
   for (const auto& [name, value] : own.items()) names.push_back(name);
+  std::unordered_set<std::string> known(names.begin(), names.end());
   for (const std::string& name : required) {
-    if (!has(names, name)) names.push_back(name);
+    if (known.insert(name).second) names.push_back(name);
   }
+  const std::unordered_set<std::string> needed(required.begin(), required.end());
   // `none`: the state if no property was written yet; `some`: the state after at least one. Both
   // lead to the next key.
   const State close = builder_.add_state();
@@ -212,7 +211,7 @@ void JsonCompiler::add_object(State from, State to, const Json& schema,
     const bool declared = own.contains(name);
     add_value(colon(add_quoted(key, name)), next_some, declared ? own[name] : other,
               declared ? child(child(pointer, "properties"), name) : other_at);
-    if (!has(required, name)) {
+    if (needed.count(name) == 0) {
       builder_.add_epsilon(none, next_none);
       builder_.add_epsilon(some, next_some);
     }

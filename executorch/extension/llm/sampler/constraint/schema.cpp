@@ -1,6 +1,7 @@
 #include <executorch/extension/llm/sampler/constraint/schema.h>
 
 #include <executorch/extension/llm/sampler/constraint/code_points.h>
+#include <executorch/extension/llm/sampler/constraint/json_shape.h>
 
 #include <algorithm>
 #include <cmath>
@@ -10,7 +11,11 @@ namespace executorch::extension::llm::constraint {
 namespace {
 
 constexpr size_t kMaxText = 1 << 20;
+/// Members of an object: finding one takes time in proportion to them.
+constexpr size_t kMaxMembers = 4096;
 constexpr size_t kMaxMerged = 4096;
+/// Pairs of values, of arrays that are combined.
+constexpr uint64_t kMaxPairs = 1 << 22;
 
 const std::set<std::string> kAnnotations = {
     "$anchor",          "$comment",      "$defs",    "$id",         "$schema",    "contentEncoding",
@@ -134,13 +139,16 @@ std::vector<std::string> types_of(const Json& schema, const std::string& pointer
 
 SchemaDocument::SchemaDocument(const std::string& text) {
   if (text.size() > kMaxText) throw Unusable("a schema of more than 1 MiB");
+  const JsonShape shape = json_shape(text, kMaxDepth);
+  if (shape.depth > kMaxDepth) {
+    throw Unusable("a schema nested more than " + std::to_string(kMaxDepth) + " deep");
+  }
+  if (shape.members > kMaxMembers) {
+    throw Unusable("an object of more than " + std::to_string(kMaxMembers) +
+                   " members in the schema");
+  }
   try {
-    root_ = Json::parse(text, [](int depth, Json::parse_event_t, Json&) {
-      if (depth > kMaxDepth) {
-        throw Unusable("a schema nested more than " + std::to_string(kMaxDepth) + " deep");
-      }
-      return true;
-    });
+    root_ = Json::parse(text);
   } catch (const nlohmann::json::exception& error) {
     throw Unusable(std::string("the schema is not JSON: ") + error.what());
   }
@@ -230,6 +238,11 @@ Json SchemaDocument::both(const Json& a, const Json& b, const std::string& point
   return merged;
 }
 
+void SchemaDocument::count_pairs(const Json& a, const Json& b, const std::string& pointer) {
+  n_pairs_ += uint64_t{a.size()} * b.size();
+  if (n_pairs_ > kMaxPairs) fail_at(pointer, "too many combinations of values");
+}
+
 void SchemaDocument::merge_keyword(Json& into, const std::string& name, const Json& value,
                                    const std::string& pointer) {
   if (name == "properties" || name == "additionalProperties") return;  // merge_objects
@@ -246,6 +259,7 @@ void SchemaDocument::merge_keyword(Json& into, const std::string& name, const Js
     return;
   }
   if (*found == value) return;
+  count_pairs(*found, value, pointer);
   if (name == "required" && value.is_array() && found->is_array()) {
     for (const Json& one : value) {
       if (std::find(found->begin(), found->end(), one) == found->end()) found->push_back(one);
@@ -305,6 +319,7 @@ bool SchemaDocument::exclude_each_other(const Json& a_given, const Json& b_given
   };
   const Json a_values = values(a), b_values = values(b);
   if (a_values.is_array() && b_values.is_array()) {
+    count_pairs(a_values, b_values, pointer);
     return std::none_of(a_values.begin(), a_values.end(), [&](const Json& value) {
       return std::find(b_values.begin(), b_values.end(), value) != b_values.end();
     });
@@ -330,11 +345,15 @@ bool SchemaDocument::exclude_each_other(const Json& a_given, const Json& b_given
   };
   for (const auto& [one, other] : {std::pair{&a, &b}, std::pair{&b, &a}}) {
     if (!one->contains("required") || !(*one)["required"].is_array()) continue;
+    const Json needed = other->contains("required") ? (*other)["required"] : Json::array();
+    for (const char* keyword : {"required", "properties"}) {
+      if (!other->contains(keyword)) continue;
+      count_pairs((*one)["required"], (*other)[keyword], pointer);
+    }
     for (const Json& name : (*one)["required"]) {
       if (!name.is_string()) continue;
       const Json theirs = property(*other, name);
       if (theirs == false) return true;
-      const Json needed = other->contains("required") ? (*other)["required"] : Json::array();
       if (std::find(needed.begin(), needed.end(), name) == needed.end()) continue;
       if (exclude_each_other(property(*one, name), theirs, pointer, depth + 1)) return true;
     }

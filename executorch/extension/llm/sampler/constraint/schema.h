@@ -69,9 +69,12 @@ class SchemaDocument {
   void merge_keyword(Json& into, const std::string& name, const Json& value,
                      const std::string& pointer);
   void merge_objects(Json& into, const Json& a, const Json& b, const std::string& pointer);
+  /// Counts the pairs of elements of two arrays that are compared. Throws if there are too many.
+  void count_pairs(const Json& a, const Json& b, const std::string& pointer);
 
   Json root_;
   size_t n_merged_ = 0;
+  uint64_t n_pairs_ = 0;
   int depth_ = 0;  // calls of both() and flat() within one another
 };
 
