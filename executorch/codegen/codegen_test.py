@@ -71,7 +71,7 @@ def test_selection_has_upstreams_form(tmp_path: Path) -> None:
     gen_oplist.main(
         [
             f"--output_path={path}",
-            "--root_ops=aten::add.out,my::x.out",
+            "--root_ops=aten::add.out, my::x.out,",
             '--ops_dict={"aten::mul.out": ["v1/6;0"]}',
         ]
     )
@@ -102,6 +102,10 @@ def test_selecting_nothing_is_an_error(tmp_path: Path) -> None:
     [
         ("--ops_dict=[1]", "gen_oplist: --ops_dict: expected .*found \\[1\\]"),
         ("--ops_dict={1", "gen_oplist: --ops_dict is no JSON"),
+        ('--ops_dict={"a::b::c": []}', "--ops_dict: expected an operator .*found 'a::b::c'"),
+        ("--root_ops=add,,::x", "--root_ops: expected an operator such as aten::add.out, found ''"),
+        ("--root_ops=add,::x", "--root_ops: expected an operator .*found '::x'"),
+        ("--root_ops=aten::add.out mul", "--root_ops: expected .*found 'aten::add.out mul'"),
         ("--ops_schema_yaml_path={bytes}", "gen_oplist: .*model.pte: no text in UTF-8"),
         ("--output_path={bytes}/x.yaml", "gen_oplist: .*model.pte"),
     ],

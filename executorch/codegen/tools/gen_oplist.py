@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -32,13 +33,20 @@ def gen_oplist(
         selection.merge(of_model(Path(model)))
     for schema in _split(ops_schema_yaml_path):
         selection.merge(Selection.load(Path(schema)))
-    for operator in _split(root_ops):
-        selection.add(operator)
+    if root_ops and root_ops.strip():
+        for operator in root_ops.strip().removesuffix(",").split(","):
+            selection.add(_operator("--root_ops", operator.strip()))
     for operator, keys in _keys_by_operator(ops_dict).items():
-        selection.add(operator, set(keys or ()))
+        selection.add(_operator("--ops_dict", operator), set(keys or ()))
     if not selection.kernels and not selection.backends:
         raise CodegenError("no operator is selected; give a model, a yaml, names, or all")
     selection.save(Path(output_path))
+
+
+def _operator(option: str, name: str) -> str:
+    if not re.fullmatch(r"(\w+::)?\w+(\.\w+)?", name):
+        raise CodegenError(f"{option}: expected an operator such as aten::add.out, found {name!r}")
+    return name
 
 
 def _keys_by_operator(text: str | None) -> dict[str, list[str] | None]:

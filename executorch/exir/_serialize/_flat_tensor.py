@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import struct
 from dataclasses import dataclass
 from math import lcm
-from typing import Any
+from typing import Any, ClassVar
 
 from executorch.exir._serialize._cord import Cord, in_memory
 from executorch.exir._serialize._named_data_store import NamedDataStoreOutput
@@ -17,6 +18,59 @@ from executorch.exir._serialize.data_serializer import (
 from executorch.exir.scalar_type import ScalarType
 from executorch.exir.schema import Bytes
 from executorch.exir.tensor_layout import TensorLayout
+
+_HEADER = struct.Struct("<4sI4Q")
+
+
+@dataclass
+class FlatTensorHeader:
+    """What lies at byte 8 of a .ptd file. Offsets count from the start of the file."""
+
+    EXPECTED_MAGIC: ClassVar[bytes] = b"FH01"
+    EXPECTED_LENGTH: ClassVar[int] = _HEADER.size
+
+    flatbuffer_offset: int
+    flatbuffer_size: int
+    segment_base_offset: int
+    segment_data_size: int
+    magic: bytes = EXPECTED_MAGIC
+    length: int = EXPECTED_LENGTH
+
+    @staticmethod
+    def from_bytes(data: bytes) -> FlatTensorHeader:
+        """Of the first bytes of `data`, whatever they say: see `is_valid`.
+
+        ValueError where there are fewer than a header has.
+        """
+        if len(data) < _HEADER.size:
+            raise ValueError(f"a header of a .ptd file has {_HEADER.size} bytes, found {len(data)}")
+        magic, length, start, size, base, data_size = _HEADER.unpack_from(data)
+        return FlatTensorHeader(start, size, base, data_size, magic, length)
+
+    def is_valid(self) -> bool:
+        return self.magic == self.EXPECTED_MAGIC and self.length >= self.EXPECTED_LENGTH
+
+    def to_bytes(self) -> bytes:
+        """A valid header, whatever `magic` and `length` are."""
+        return _HEADER.pack(
+            self.EXPECTED_MAGIC,
+            self.EXPECTED_LENGTH,
+            self.flatbuffer_offset,
+            self.flatbuffer_size,
+            self.segment_base_offset,
+            self.segment_data_size,
+        )
+
+
+@dataclass
+class AlignedData:
+    """Bytes that must begin at a multiple of `alignment` bytes."""
+
+    data: Cord
+    alignment: int
+
+    def __init__(self, data: Cord, alignment: int | None = None) -> None:
+        self.data, self.alignment = data, alignment or 1
 
 
 @dataclass

@@ -9,12 +9,16 @@ from torch import nn
 
 from executorch.exir import ExecutorchBackendConfig, _native, schema, to_edge
 from executorch.exir._serialize import _deserialize_pte_binary, _PTEFile, _serialize_pte_binary
+from executorch.exir._serialize._cord import Cord
 from executorch.exir._serialize._named_data_store import NamedDataStore
 from executorch.exir._serialize.data_serializer import DataEntry, DataPayload
 from executorch.exir.scalar_type import ScalarType
 from executorch.exir.tensor_layout import TensorLayout
+from executorch.exir.version import EXECUTORCH_SCHEMA_VERSION
 from executorch.extension.flat_tensor.serialize.serialize import (
+    AlignedData,
     FlatTensorConfig,
+    FlatTensorHeader,
     FlatTensorSerializer,
 )
 
@@ -402,6 +406,30 @@ def test_alignments_that_share_bytes_are_checked_together():
     entries = {"a": DataEntry(0, 2**30 - 1, None), "b": DataEntry(0, 2**30, None)}
     with pytest.raises(ValueError, match="named data 'b': expected an alignment"):
         FlatTensorSerializer().serialize(DataPayload([b"abc"], entries))
+
+
+def test_headers_of_files_of_data_are_read_and_written():
+    payload = DataPayload([b"0123456789"], {"key": DataEntry(0, 1, None)})
+    file = bytes(FlatTensorSerializer(FlatTensorConfig(segment_alignment=64)).serialize(payload))
+    header = FlatTensorHeader.from_bytes(file[8:])
+    assert header.is_valid() and header.to_bytes() == file[8:48]
+    assert file[header.segment_base_offset :][: header.segment_data_size].startswith(b"0123456789")
+    assert header.flatbuffer_offset + header.flatbuffer_size <= header.segment_base_offset
+    other = FlatTensorHeader.from_bytes(b"XX01" + header.to_bytes()[4:])
+    assert not other.is_valid() and other.to_bytes() == header.to_bytes()
+    assert not FlatTensorHeader(0, 0, 0, 0, length=39).is_valid()
+    with pytest.raises(ValueError, match="has 40 bytes, found 39"):
+        FlatTensorHeader.from_bytes(file[8:47])
+
+
+def test_data_without_an_alignment_may_lie_anywhere():
+    assert AlignedData(Cord(b"abc")).alignment == 1
+    assert AlignedData(Cord(b"abc"), 64).alignment == 64
+
+
+def test_programs_are_of_the_schema_version():
+    program = to_edge(torch.export.export(nn.ReLU(), (torch.ones(2),))).to_executorch()
+    assert program.executorch_program.version == EXECUTORCH_SCHEMA_VERSION
 
 
 def test_files_of_data_are_read_as_stores_hold_them():

@@ -25,10 +25,10 @@ from executorch.exir.passes.init_mutable_pass import INIT_BUFFER
 from executorch.exir.passes.weights_to_outputs_pass import training_methods
 from executorch.exir.schema import Buffer, Bytes, ExecutionPlan, Program, TensorDataLocation
 from executorch.exir.tensor import TensorSpec
+from executorch.exir.version import EXECUTORCH_SCHEMA_VERSION
 
 _DATA_KINDS = (InputKind.PARAMETER, InputKind.BUFFER, InputKind.CONSTANT_TENSOR)
 _MUTATIONS = (OutputKind.BUFFER_MUTATION, OutputKind.USER_INPUT_MUTATION)
-_VERSION = 0
 
 
 @dataclass
@@ -76,7 +76,7 @@ def emit_program(
         raise ValueError(f"{sorted(both)} are methods and constant methods at once")
     state = ProgramState()
     output = EmitterOutput(
-        Program(_VERSION, [], [], [], [], schema.SubsegmentOffsets(0, [])),
+        Program(EXECUTORCH_SCHEMA_VERSION, [], [], [], [], schema.SubsegmentOffsets(0, [])),
         {},
         {},
         {},

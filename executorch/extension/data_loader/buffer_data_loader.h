@@ -46,6 +46,8 @@ class BufferDataLoader final : public runtime::DataLoader {
         offset <= size_ && size <= size_ - offset, InvalidArgument,
         "buffer loader: cannot load %zu bytes at offset %zu, the buffer has %zu bytes", size,
         offset, size_);
+    ET_CHECK_OR_RETURN_ERROR(data_ != nullptr || size == 0, InvalidArgument,
+                             "buffer loader: the buffer of %zu bytes is null", size_);
     return runtime::Error::Ok;
   }
 

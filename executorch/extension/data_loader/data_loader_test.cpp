@@ -128,6 +128,16 @@ TEST_P(EveryLoader, RejectsANullTarget) {
   EXPECT_EQ(loader_->load_into(0, 1, kProgram, nullptr), Error::InvalidArgument);
 }
 
+TEST(BufferDataLoader, RejectsABufferThatIsNull) {
+  char byte = 0;
+  const BufferDataLoader loader(nullptr, 100);
+  EXPECT_EQ(loader.load(0, 1, kProgram).error(), Error::InvalidArgument);
+  EXPECT_EQ(loader.load_into(0, 1, kProgram, &byte), Error::InvalidArgument);
+  EXPECT_TRUE(loader.load(100, 0, kProgram).ok());
+  const SharedPtrDataLoader shared(nullptr, 100);
+  EXPECT_EQ(shared.load(0, 1, kProgram).error(), Error::InvalidArgument);
+}
+
 TEST(FileDataLoader, AlignsItsBuffers) {
   const TempFile file;
   for (const size_t alignment : {size_t(1), size_t(16), size_t(64), size_t(4096)}) {

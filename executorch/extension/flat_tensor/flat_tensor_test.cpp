@@ -164,6 +164,7 @@ TEST_F(FlatTensorTest, WriterRejectsBadArguments) {
   const auto empty_handed = make_tensor_ptr({2}, nullptr);
   EXPECT_EQ(flat_tensor::save_ptd(out, {{"x", *tensor}}, 0), Error::InvalidArgument);
   EXPECT_EQ(flat_tensor::save_ptd(out, {{"x", *tensor}}, 24), Error::InvalidArgument);
+  EXPECT_EQ(flat_tensor::save_ptd(out, {{"x", *tensor}}, size_t{1} << 31), Error::InvalidArgument);
   EXPECT_EQ(flat_tensor::save_ptd(out, {{"x", *empty_handed}}, 16), Error::InvalidArgument);
   EXPECT_EQ(flat_tensor::save_ptd(out, {{"", *tensor}}, 16), Error::InvalidArgument);
   const std::string zero_byte("a\0b", 3);

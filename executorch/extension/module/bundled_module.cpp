@@ -17,8 +17,11 @@ using runtime::Result;
 
 namespace {
 
-const auto& program_of(const void* bundle) {
-  return *bundled_program_flatbuffer::GetBundledProgram(bundle)->program();
+/// Null without a bundle: the module then says that there is no program.
+std::unique_ptr<BufferDataLoader> loader_of(const void* bundle) {
+  if (bundle == nullptr) return nullptr;
+  const auto* const program = bundled_program_flatbuffer::GetBundledProgram(bundle)->program();
+  return std::make_unique<BufferDataLoader>(program->data(), program->size());
 }
 
 }  // namespace
@@ -37,9 +40,7 @@ BundledModule::BundledModule(const void* bundled_program_ptr,
                              std::unique_ptr<runtime::MemoryAllocator> temp_allocator,
                              std::unique_ptr<runtime::EventTracer> event_tracer,
                              std::unique_ptr<runtime::DataLoader> data_map_loader)
-    : BundledModule(bundled_program_ptr,
-                    std::make_unique<BufferDataLoader>(program_of(bundled_program_ptr).data(),
-                                                       program_of(bundled_program_ptr).size()),
+    : BundledModule(bundled_program_ptr, loader_of(bundled_program_ptr),
                     std::move(memory_allocator), std::move(temp_allocator), std::move(event_tracer),
                     std::move(data_map_loader)) {}
 

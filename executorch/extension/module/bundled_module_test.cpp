@@ -92,6 +92,9 @@ TEST_F(BundledModuleTest, OtherFilesAreErrors) {
   EXPECT_EQ(load("").error(), Error::NotSupported);
   const std::string whole = bundle(2);
   EXPECT_EQ(load(whole.substr(0, 40)).error(), Error::InvalidArgument);
+  BundledModule none(nullptr);
+  EXPECT_EQ(none.load(), Error::InvalidArgument);
+  EXPECT_EQ(none.verify_method_outputs("forward", 0), Error::InvalidArgument);
 }
 
 }  // namespace

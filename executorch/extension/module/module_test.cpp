@@ -291,6 +291,8 @@ TEST_F(PrepareInputsTest, TakesRawBuffers) {
   EXPECT_EQ(prepare_input_tensors(method(), {}, {{a_bytes, 16}}).error(), Error::InvalidArgument);
   EXPECT_EQ(prepare_input_tensors(method(), {}, {{a_bytes, 16}, {b_bytes, 15}}).error(),
             Error::InvalidArgument);
+  EXPECT_EQ(prepare_input_tensors(method(), {}, {{a_bytes, 16}, {nullptr, 16}}).error(),
+            Error::InvalidArgument);
 }
 
 // The buffers of the inputs before the one that does not fit are freed.

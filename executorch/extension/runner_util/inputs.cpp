@@ -133,6 +133,9 @@ Result<BufferCleanup> prepare_input_tensors(
     ET_CHECK_OR_RETURN_ERROR(!given || input_buffers[i].second == size, InvalidArgument,
                              "inputs: input %zu has %zu bytes, the buffer for it %zu",
                              inputs[i].index, size, input_buffers[i].second);
+    ET_CHECK_OR_RETURN_ERROR(!given || size == 0 || input_buffers[i].first != nullptr,
+                             InvalidArgument, "inputs: the buffer for input %zu is null",
+                             inputs[i].index);
     void* const data = buffers.add(size);
     ET_CHECK_OR_RETURN_ERROR(data != nullptr, MemoryAllocationFailed,
                              "inputs: no memory for the %zu bytes of input %zu", size,

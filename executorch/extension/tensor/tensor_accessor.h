@@ -90,7 +90,7 @@ class TensorAccessor<T, 1> : public internal::TensorAccessorBase<T, 1> {
 };
 
 /// InvalidArgument when the rank is not N or the elements are not sizeof(T) bytes,
-/// NotSupported when the dim order is not the identity.
+/// InvalidState when they have no memory, NotSupported when the dim order is not the identity.
 template <typename T, ssize_t N>
 runtime::Result<TensorAccessor<T, N>> make_tensor_accessor(const executorch::aten::Tensor& tensor) {
   static_assert(N > 0, "a tensor without dimensions has nothing to index");
@@ -100,6 +100,9 @@ runtime::Result<TensorAccessor<T, N>> make_tensor_accessor(const executorch::ate
   ET_CHECK_OR_RETURN_ERROR(static_cast<size_t>(tensor.element_size()) == sizeof(T), InvalidArgument,
                            "TensorAccessor: elements of %zu bytes asked for, the tensor has %zd",
                            sizeof(T), static_cast<ssize_t>(tensor.element_size()));
+  ET_CHECK_OR_RETURN_ERROR(tensor.numel() == 0 || tensor.const_data_ptr() != nullptr, InvalidState,
+                           "TensorAccessor: the tensor of %zd elements has no memory",
+                           static_cast<ssize_t>(tensor.numel()));
   ET_ASSIGN_OR_RETURN(const auto dim_order, runtime::internal::dim_order_of(tensor));
   for (ssize_t i = 0; i < N; ++i) {
     ET_CHECK_OR_RETURN_ERROR(dim_order[i] == i, NotSupported,

@@ -1,6 +1,8 @@
 #pragma once
 
 #include <executorch/extension/tensor/tensor_ptr.h>
+#include <executorch/runtime/core/error.h>
+#include <executorch/runtime/platform/assert.h>
 
 #include <cstdint>
 #include <functional>
@@ -78,6 +80,7 @@ inline TensorPtr make_tensor_ptr(TensorImplPtr tensor_impl) {
     TensorImplPtr impl;
     executorch::aten::Tensor tensor;
   };
+  ET_CHECK_MSG(tensor_impl != nullptr, "make_tensor_ptr: the TensorImplPtr is null");
   executorch::aten::Tensor tensor(tensor_impl.get());
   auto handle = std::make_shared<Handle>(Handle{std::move(tensor_impl), tensor});
   return TensorPtr(handle, &handle->tensor);
@@ -85,6 +88,8 @@ inline TensorPtr make_tensor_ptr(TensorImplPtr tensor_impl) {
 
 ET_NODISCARD inline runtime::Error resize_tensor_impl_ptr(
     TensorImplPtr& tensor_impl, const std::vector<executorch::aten::SizesType>& sizes) {
+  ET_CHECK_OR_RETURN_ERROR(tensor_impl != nullptr, InvalidArgument,
+                           "resize_tensor_impl_ptr: the TensorImplPtr is null");
   auto tensor = make_tensor_ptr(tensor_impl);
   return resize_tensor_ptr(tensor, sizes);
 }

@@ -231,6 +231,11 @@ std::shared_ptr<void> copy_as(const void* data, size_t count, ScalarType from, S
   return copy;
 }
 
+const Tensor& tensor_of(const TensorPtr& tensor, const char* function) {
+  ET_CHECK_MSG(tensor != nullptr, "%s: the TensorPtr is null", function);
+  return *tensor;
+}
+
 void check_element_count(const std::vector<SizesType>& sizes, size_t count) {
   ET_CHECK_MSG(count_elements(sizes) == count, "make_tensor_ptr: %zu values for %zu elements",
                count, count_elements(sizes));
@@ -269,8 +274,8 @@ TensorPtr make_tensor_ptr(const Tensor& tensor, std::vector<SizesType> sizes,
 
 TensorPtr make_tensor_ptr(const TensorPtr& tensor_ptr, std::vector<SizesType> sizes,
                           std::vector<DimOrderType> dim_order, std::vector<StridesType> strides) {
-  return make_view(tensor_ptr, *tensor_ptr, std::move(sizes), std::move(dim_order),
-                   std::move(strides));
+  return make_view(tensor_ptr, internal::tensor_of(tensor_ptr, "make_tensor_ptr"), std::move(sizes),
+                   std::move(dim_order), std::move(strides));
 }
 
 TensorPtr clone_tensor_ptr(const Tensor& tensor, ScalarType type) {
@@ -288,7 +293,7 @@ TensorPtr clone_tensor_ptr(const Tensor& tensor, ScalarType type) {
 }
 
 TensorPtr clone_tensor_ptr_to(const TensorPtr& tensor, Device device) {
-  const Device source = tensor->device();
+  const Device source = internal::tensor_of(tensor, "clone_tensor_ptr_to").device();
   if (device.is_cpu() && source.is_cpu()) {
     return clone_tensor_ptr(tensor);
   }
@@ -322,6 +327,8 @@ TensorPtr clone_tensor_ptr_to(const TensorPtr& tensor, Device device) {
 }
 
 runtime::Error resize_tensor_ptr(TensorPtr& tensor, const std::vector<SizesType>& sizes) {
+  ET_CHECK_OR_RETURN_ERROR(tensor != nullptr, InvalidArgument,
+                           "resize_tensor_ptr: the TensorPtr is null");
   return runtime::resize_tensor(*tensor, aten::ArrayRef<SizesType>(sizes.data(), sizes.size()));
 }
 

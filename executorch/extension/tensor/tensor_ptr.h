@@ -28,8 +28,8 @@ namespace extension {
 ///              except at dimensions of size 1
 ///   type       of the elements in memory
 ///   dynamism   whether resize_tensor_ptr may change the sizes; tensors of rank 0 are STATIC
-/// A caller that breaks these rules is stopped with a message: they are mistakes in the program,
-/// not properties of its data.
+/// A caller that breaks these rules, or gives a null TensorPtr, is stopped with a message: they are
+/// mistakes in the program, not properties of its data.
 using TensorPtr = std::shared_ptr<executorch::aten::Tensor>;
 
 namespace internal {
@@ -54,6 +54,9 @@ TensorPtr make_tensor_ptr_owned_by(
 /// Copies `count` elements of type `from` into new memory as elements of type `to`.
 std::shared_ptr<void> copy_as(const void* data, size_t count, executorch::aten::ScalarType from,
                               executorch::aten::ScalarType to);
+
+/// The tensor of a TensorPtr. Stops for a null one; `function` is the name of what it was given to.
+const executorch::aten::Tensor& tensor_of(const TensorPtr& tensor, const char* function);
 
 /// Stops unless the sizes describe `count` elements.
 void check_element_count(const std::vector<executorch::aten::SizesType>& sizes, size_t count);
@@ -256,18 +259,19 @@ inline TensorPtr clone_tensor_ptr(const executorch::aten::Tensor& tensor) {
 }
 
 inline TensorPtr clone_tensor_ptr(const TensorPtr& tensor, executorch::aten::ScalarType type) {
-  return clone_tensor_ptr(*tensor, type);
+  return clone_tensor_ptr(internal::tensor_of(tensor, "clone_tensor_ptr"), type);
 }
 
 inline TensorPtr clone_tensor_ptr(const TensorPtr& tensor) {
-  return clone_tensor_ptr(*tensor);
+  return clone_tensor_ptr(internal::tensor_of(tensor, "clone_tensor_ptr"));
 }
 
 /// A copy on another device, through the DeviceAllocator registered for it. One of the two devices
 /// is the CPU.
 TensorPtr clone_tensor_ptr_to(const TensorPtr& tensor, executorch::aten::Device device);
 
-/// Changes the sizes in place. NotSupported when the dynamism forbids them.
+/// Changes the sizes in place. NotSupported when the dynamism forbids them, InvalidArgument for a
+/// null TensorPtr.
 ET_NODISCARD runtime::Error resize_tensor_ptr(
     TensorPtr& tensor, const std::vector<executorch::aten::SizesType>& sizes);
 

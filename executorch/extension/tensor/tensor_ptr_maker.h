@@ -206,8 +206,9 @@ inline TensorPtr empty_like(
     executorch::aten::ScalarType type = executorch::aten::ScalarType::Undefined,
     executorch::aten::TensorShapeDynamism dynamism =
         executorch::aten::TensorShapeDynamism::DYNAMIC_BOUND) {
-  return empty_strided(internal::sizes_of(*other), internal::strides_of(*other),
-                       internal::type_or(type, *other), dynamism);
+  const auto& tensor = internal::tensor_of(other, "empty_like");
+  return empty_strided(internal::sizes_of(tensor), internal::strides_of(tensor),
+                       internal::type_or(type, tensor), dynamism);
 }
 
 inline TensorPtr empty(std::vector<executorch::aten::SizesType> sizes,
@@ -230,8 +231,9 @@ inline TensorPtr full_like(
     executorch::aten::ScalarType type = executorch::aten::ScalarType::Undefined,
     executorch::aten::TensorShapeDynamism dynamism =
         executorch::aten::TensorShapeDynamism::DYNAMIC_BOUND) {
-  return full_strided(internal::sizes_of(*other), internal::strides_of(*other), fill_value,
-                      internal::type_or(type, *other), dynamism);
+  const auto& tensor = internal::tensor_of(other, "full_like");
+  return full_strided(internal::sizes_of(tensor), internal::strides_of(tensor), fill_value,
+                      internal::type_or(type, tensor), dynamism);
 }
 
 inline TensorPtr full(std::vector<executorch::aten::SizesType> sizes,
@@ -291,8 +293,9 @@ inline TensorPtr rand_like(
     executorch::aten::ScalarType type = executorch::aten::ScalarType::Undefined,
     executorch::aten::TensorShapeDynamism dynamism =
         executorch::aten::TensorShapeDynamism::DYNAMIC_BOUND) {
-  return rand_strided(internal::sizes_of(*other), internal::strides_of(*other),
-                      internal::type_or(type, *other), dynamism);
+  const auto& tensor = internal::tensor_of(other, "rand_like");
+  return rand_strided(internal::sizes_of(tensor), internal::strides_of(tensor),
+                      internal::type_or(type, tensor), dynamism);
 }
 
 inline TensorPtr rand(std::vector<executorch::aten::SizesType> sizes,
@@ -314,8 +317,9 @@ inline TensorPtr randn_like(
     executorch::aten::ScalarType type = executorch::aten::ScalarType::Undefined,
     executorch::aten::TensorShapeDynamism dynamism =
         executorch::aten::TensorShapeDynamism::DYNAMIC_BOUND) {
-  return randn_strided(internal::sizes_of(*other), internal::strides_of(*other),
-                       internal::type_or(type, *other), dynamism);
+  const auto& tensor = internal::tensor_of(other, "randn_like");
+  return randn_strided(internal::sizes_of(tensor), internal::strides_of(tensor),
+                       internal::type_or(type, tensor), dynamism);
 }
 
 inline TensorPtr randn(std::vector<executorch::aten::SizesType> sizes,
@@ -337,8 +341,9 @@ inline TensorPtr randint_like(
     executorch::aten::ScalarType type = executorch::aten::ScalarType::Undefined,
     executorch::aten::TensorShapeDynamism dynamism =
         executorch::aten::TensorShapeDynamism::DYNAMIC_BOUND) {
-  return randint_strided(low, high, internal::sizes_of(*other), internal::strides_of(*other),
-                         internal::type_or(type, *other), dynamism);
+  const auto& tensor = internal::tensor_of(other, "randint_like");
+  return randint_strided(low, high, internal::sizes_of(tensor), internal::strides_of(tensor),
+                         internal::type_or(type, tensor), dynamism);
 }
 
 inline TensorPtr randint(int64_t low, int64_t high, std::vector<executorch::aten::SizesType> sizes,

@@ -289,6 +289,28 @@ TEST_F(TensorPtrTest, ResizesUpToTheCapacity) {
   EXPECT_EQ(resize_tensor_ptr(fixed, {1}), Error::NotSupported);
 }
 
+TEST_F(TensorPtrDeathTest, StopsOnNullPointers) {
+  const TensorPtr null;
+  EXPECT_DEATH(make_tensor_ptr(null, {2}), "make_tensor_ptr: the TensorPtr is null");
+  EXPECT_DEATH(clone_tensor_ptr(null), "clone_tensor_ptr: the TensorPtr is null");
+  EXPECT_DEATH(clone_tensor_ptr(null, ScalarType::Int), "clone_tensor_ptr: the TensorPtr is null");
+  EXPECT_DEATH(clone_tensor_ptr_to(null, aten::Device(aten::DeviceType::CPU)),
+               "clone_tensor_ptr_to: the TensorPtr is null");
+  EXPECT_DEATH(empty_like(null), "empty_like: the TensorPtr is null");
+  EXPECT_DEATH(zeros_like(null), "full_like: the TensorPtr is null");
+  EXPECT_DEATH(rand_like(null), "rand_like: the TensorPtr is null");
+  EXPECT_DEATH(randn_like(null), "randn_like: the TensorPtr is null");
+  EXPECT_DEATH(randint_like(null, 0, 2), "randint_like: the TensorPtr is null");
+  EXPECT_DEATH(make_tensor_ptr(TensorImplPtr()), "make_tensor_ptr: the TensorImplPtr is null");
+}
+
+TEST_F(TensorPtrTest, NothingIsNotResized) {
+  TensorPtr null;
+  EXPECT_EQ(resize_tensor_ptr(null, {2}), Error::InvalidArgument);
+  TensorImplPtr no_impl;
+  EXPECT_EQ(resize_tensor_impl_ptr(no_impl, {2}), Error::InvalidArgument);
+}
+
 TEST_F(TensorPtrTest, BecomesAnEValue) {
   const runtime::EValue value(make_tensor_ptr({1.0f}));
   EXPECT_TRUE(value.isTensor());
@@ -423,6 +445,9 @@ TEST_F(TensorPtrTest, AccessorRejectsOtherTensors) {
   EXPECT_EQ((make_tensor_accessor<double, 2>(*tensor).error()), Error::InvalidArgument);
   const auto transposed = make_tensor_ptr({2, 3}, std::vector<float>(6), {1, 0});
   EXPECT_EQ((make_tensor_accessor<float, 2>(*transposed).error()), Error::NotSupported);
+  const auto nowhere = from_blob(nullptr, {2, 3});
+  EXPECT_EQ((make_tensor_accessor<float, 2>(*nowhere).error()), Error::InvalidState);
+  EXPECT_TRUE((make_tensor_accessor<float, 2>(*from_blob(nullptr, {0, 3})).ok()));
 }
 
 TEST_F(TensorPtrDeathTest, AccessorStopsOnDimensionsItDoesNotHave) {

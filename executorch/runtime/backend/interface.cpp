@@ -15,7 +15,7 @@ size_t n_backends = 0;
 }  // namespace
 
 BackendInterface* get_backend_class(const char* name) {
-  for (size_t i = 0; i < n_backends; ++i) {
+  for (size_t i = 0; name != nullptr && i < n_backends; ++i) {
     if (std::strcmp(backends[i].name, name) == 0) {
       return backends[i].backend;
     }

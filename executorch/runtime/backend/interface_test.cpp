@@ -40,6 +40,7 @@ TEST(BackendRegistry, FindsByNameAndKeepsTheFirst) {
   EXPECT_STREQ(*get_backend_name(before), "First");
   EXPECT_EQ(get_backend_name(before + 1).error(), Error::InvalidArgument);
   EXPECT_EQ(register_backend({nullptr, &first}), Error::InvalidArgument);
+  EXPECT_EQ(get_backend_class(nullptr), nullptr);
 }
 
 TEST(BackendRegistry, OptionsReachTheBackend) {

@@ -75,6 +75,8 @@ Error store_option(Span<BackendOption> options, size_t& size, const char* key,
 }
 
 Error store_option(Span<BackendOption> options, size_t& size, const char* key, const char* value) {
+  ET_CHECK_OR_RETURN_ERROR(value != nullptr, InvalidArgument,
+                           "backend option %s: the string is null", key);
   const size_t bytes = std::strlen(value) + 1;
   ET_CHECK_OR_RETURN_ERROR(bytes <= kMaxOptionValueLength, InvalidArgument,
                            "backend option %s: a string has at most %zu bytes, this one %zu", key,

@@ -45,6 +45,7 @@ TEST(BackendOptions, StringMustFit) {
   EXPECT_EQ(options.set_option("s", std::string(256, 'x').c_str()), Error::InvalidArgument);
   EXPECT_EQ(options.view().size(), 0u);
   EXPECT_EQ(options.set_option("s", std::string(255, 'x').c_str()), Error::Ok);
+  EXPECT_EQ(options.set_option("s", static_cast<const char*>(nullptr)), Error::InvalidArgument);
 }
 
 TEST(BackendInitContext, FindsRuntimeSpecs) {

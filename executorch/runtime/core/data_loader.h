@@ -71,13 +71,16 @@ class DataLoader {
 };
 
 /// Calls loader.load(), and returns AccessFailed if the loader, which may be a user's, returns
-/// fewer bytes than it was asked for.
+/// fewer bytes than it was asked for, or a null address.
 inline Result<FreeableBuffer> load_exactly(const DataLoader& loader, size_t offset, size_t size,
                                            const DataLoader::SegmentInfo& info) {
   Result<FreeableBuffer> loaded = loader.load(offset, size, info);
   ET_CHECK_OR_RETURN_ERROR(!loaded.ok() || loaded->size() >= size, AccessFailed,
                            "the data loader gave %zu bytes at offset %zu, expected %zu",
                            loaded->size(), offset, size);
+  ET_CHECK_OR_RETURN_ERROR(!loaded.ok() || size == 0 || loaded->data() != nullptr, AccessFailed,
+                           "the data loader gave a null address for %zu bytes at offset %zu", size,
+                           offset);
   return loaded;
 }
 

@@ -5,8 +5,11 @@ namespace runtime {
 
 HierarchicalAllocator::HierarchicalAllocator(uint32_t n_allocators, MemoryAllocator* allocators)
     : buffers_(legacy_buffers_, n_allocators) {
-  ET_CHECK_MSG(n_allocators <= kMaxLegacyAllocators, "%u allocators; at most %zu are supported",
-               static_cast<unsigned>(n_allocators), kMaxLegacyAllocators);
+  const bool is_there = allocators != nullptr || n_allocators == 0;
+  ET_CHECK_MSG(n_allocators <= kMaxLegacyAllocators && is_there,
+               "%u allocators at %p; expected at most %zu, and an address",
+               static_cast<unsigned>(n_allocators), static_cast<void*>(allocators),
+               kMaxLegacyAllocators);
   for (uint32_t i = 0; i < n_allocators; ++i) {
     legacy_buffers_[i] = {allocators[i].base_address(), allocators[i].size()};
   }

@@ -219,6 +219,12 @@ TEST(HierarchicalAllocator, LegacyConstructorTakesWholeBuffers) {
   EXPECT_EQ(*allocator.get_offset_address(0, 3, 5), buffer + 3);
 }
 
+TEST(HierarchicalAllocatorDeathTest, LegacyConstructorStopsOnNoAllocators) {
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+  EXPECT_DEATH(HierarchicalAllocator(3, nullptr),
+               "3 allocators at .*; expected at most 16, and an address");
+}
+
 TEST(TensorLayout, ChecksWhatItIsGiven) {
   const int32_t sizes[] = {2, 3};
   const uint8_t order[] = {1, 0};

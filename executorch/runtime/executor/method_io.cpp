@@ -227,6 +227,8 @@ Error Method::set_output_data_ptr(void* buffer, size_t size, size_t output_idx) 
 Error Method::get_outputs(EValue* output_evalues, size_t length) {
   ET_CHECK_OR_RETURN_ERROR(length >= outputs_size(), InvalidArgument,
                            "%s has %zu outputs, room for %zu", name(), outputs_size(), length);
+  ET_CHECK_OR_RETURN_ERROR(output_evalues != nullptr || length == 0, InvalidArgument,
+                           "%s: the room for %zu outputs is null", name(), length);
   for (size_t i = 0; i < length; ++i) {
     output_evalues[i] = i < outputs_size() ? output_value(i) : EValue();
   }
@@ -236,6 +238,8 @@ Error Method::get_outputs(EValue* output_evalues, size_t length) {
 Error Method::get_inputs(EValue* input_evalues, size_t length) {
   ET_CHECK_OR_RETURN_ERROR(length >= inputs_size(), InvalidArgument,
                            "%s has %zu inputs, room for %zu", name(), inputs_size(), length);
+  ET_CHECK_OR_RETURN_ERROR(input_evalues != nullptr || length == 0, InvalidArgument,
+                           "%s: the room for %zu inputs is null", name(), length);
   for (size_t i = 0; i < length; ++i) {
     input_evalues[i] = i < inputs_size() ? input_value(i) : EValue();
   }

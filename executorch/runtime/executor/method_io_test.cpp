@@ -62,6 +62,18 @@ TEST(MethodIo, RawValuesWithoutLayoutOrMemoryAreErrors) {
   loaded.method->mutable_input(0) = x.value();
   EXPECT_EQ(loaded.method->execute(), Error::Ok);
 }
+
+TEST(MethodIo, ValuesAreCopiedToRoomThatIsThere) {
+  LoadedMethod loaded = load_copy();
+  EValue room[2];
+  EXPECT_EQ(loaded.method->get_outputs(room, 2), Error::Ok);
+  EXPECT_TRUE(room[0].isTensor() && room[1].isNone());
+  EXPECT_EQ(loaded.method->get_outputs(room, 0), Error::InvalidArgument);
+  EXPECT_EQ(loaded.method->get_outputs(nullptr, 1), Error::InvalidArgument);
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+  EXPECT_EQ(loaded.method->get_inputs(nullptr, 1), Error::InvalidArgument);
+}
+
 }  // namespace
 }  // namespace runtime
 }  // namespace executorch

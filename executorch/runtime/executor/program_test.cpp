@@ -96,6 +96,33 @@ TEST(Program, LoadersThatGiveTooLittleAreRefused) {
   EXPECT_EQ(Program::load(nullptr).error(), Error::InvalidArgument);
 }
 
+// A loader that gives no address in its n-th load.
+class NullLoader final : public DataLoader {
+ public:
+  NullLoader(std::vector<uint8_t> bytes, int which) : whole_(std::move(bytes)), which_(which) {}
+  Result<FreeableBuffer> load(size_t offset, size_t size, const SegmentInfo& info) const override {
+    if (n_++ == which_) return FreeableBuffer(nullptr, size, nullptr);
+    return whole_.load(offset, size, info);
+  }
+  Result<size_t> size() const override { return whole_.size(); }
+
+ private:
+  BytesLoader whole_;
+  int which_;
+  mutable int n_ = 0;
+};
+
+TEST(Program, LoadersThatGiveNoAddressAreRefused) {
+  for (const int which : {0, 1}) {
+    NullLoader loader(program_with_constants(), which);
+    EXPECT_EQ(Program::load(&loader).error(), Error::AccessFailed);
+  }
+  NullLoader loader(program_with_constants(), 2);
+  auto program = Program::load(&loader);
+  ASSERT_TRUE(program.ok());
+  EXPECT_EQ(program->get_constant_buffer_data(1, 16).error(), Error::AccessFailed);
+}
+
 TEST(Program, ConstantsAreFoundAndTheirEndIsKept) {
   BytesLoader loader(program_with_constants());
   auto program = Program::load(&loader);

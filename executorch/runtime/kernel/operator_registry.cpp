@@ -110,6 +110,9 @@ bool key_matches(const char* key, Span<const TensorMeta> meta_list) {
 /// The row for exactly these tensors, else the fallback, else null.
 const Kernel* find(const char* name, Span<const TensorMeta> meta_list, Span<const Kernel> kernels) {
   const Kernel* fallback = nullptr;
+  if (name == nullptr) {
+    return nullptr;
+  }
   for (const Kernel& kernel : kernels) {
     if (kernel.name_ == nullptr || std::strcmp(kernel.name_, name) != 0) {
       continue;

@@ -24,6 +24,8 @@ TEST(OperatorRegistry, FindsWhatWasRegistered) {
   EXPECT_EQ(*get_op_function_from_registry("test::a.out"), first);
   EXPECT_EQ(torch::executor::getOpsFn("test::a.out"), first);
   EXPECT_FALSE(torch::executor::hasOpsFn("test::a"));
+  EXPECT_FALSE(registry_has_op_function(nullptr));
+  EXPECT_EQ(get_op_function_from_registry(nullptr).error(), Error::OperatorMissing);
 }
 
 TEST(OperatorRegistry, SameRowIsOkAnotherFunctionIsNot) {

@@ -13,7 +13,9 @@ thread_local int64_t this_thread_num = 0;
 bool run(internal::ParallelForFunction pool, int64_t begin, int64_t end, int64_t grain_size,
          runtime::FunctionRef<void(int64_t, int64_t)> f) {
   if (begin < 0 || end < begin || grain_size <= 0) {
-    ET_LOG(Error, "parallel_for: range [%lld, %lld) in steps of at least %lld",
+    ET_LOG(Error,
+           "parallel_for: range [%lld, %lld) in steps of at least %lld; expected 0 <= begin <= end "
+           "and steps of at least 1",
            static_cast<long long>(begin), static_cast<long long>(end),
            static_cast<long long>(grain_size));
     return false;

@@ -27,9 +27,15 @@ uint64_t align_up(uint64_t n, uint64_t alignment) {
   return (n + alignment - 1) / alignment * alignment;
 }
 
+// The largest page of memory. Files are padded to the alignment.
+constexpr size_t kMostAligned = size_t{1} << 30;
+
 Error check_arguments(const TensorMap& tensors, size_t alignment) {
   ET_CHECK_OR_RETURN_ERROR(alignment != 0 && (alignment & (alignment - 1)) == 0, InvalidArgument,
                            "save_ptd: alignment %zu is not a power of two", alignment);
+  ET_CHECK_OR_RETURN_ERROR(alignment <= kMostAligned, InvalidArgument,
+                           "save_ptd: alignment %zu, expected at most %zu", alignment,
+                           kMostAligned);
   for (const auto& [name, tensor] : tensors) {
     ET_CHECK_OR_RETURN_ERROR(!name.empty(), InvalidArgument, "save_ptd: a tensor has no name");
     ET_CHECK_OR_RETURN_ERROR(name.find('\0') == std::string::npos, InvalidArgument,

@@ -17,7 +17,7 @@ namespace flat_tensor {
 constexpr uint32_t kSchemaVersion = 0;
 
 /// Writes named tensors as a .ptd file: one segment per tensor in the order of the names, every
-/// segment at a multiple of `tensor_alignment`, a power of two.
+/// segment at a multiple of `tensor_alignment`, a power of two up to 1 GiB.
 /// A failure leaves `path` as it was.
 /// InvalidArgument when the alignment is wrong, a name is empty or holds a zero byte, or a tensor
 /// has no data or a dim order that is no permutation; AccessFailed when writing fails.

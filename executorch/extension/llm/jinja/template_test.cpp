@@ -1,4 +1,5 @@
 // Limits and messages; what templates mean is compared with the Python package in tests/chat_templates.
+#include <executorch/extension/llm/jinja/from_json.h>
 #include <executorch/extension/llm/jinja/template.h>
 #include <gtest/gtest.h>
 
@@ -33,6 +34,21 @@ TEST(Template, ErrorsSayLineFoundAndExpected) {
   EXPECT_EQ(rendered("{{ 1 | nonsense }}"), "line 1: not supported: the filter nonsense");
   EXPECT_EQ(rendered("\n{{ x.y }}"), "line 2: 'x' is undefined and has no 'y'");
   EXPECT_EQ(rendered("{% set x = 1 %}{{ raise_exception('roles ' ~ x) }}"), "line 1: roles 1");
+}
+
+TEST(Template, IntegersOfJsonKeepTheirSign) {
+  std::string cause;
+  const auto read = Template::parse("{{ x }} {{ x > 0 }}", cause);
+  ASSERT_TRUE(read.has_value()) << cause;
+  const auto with = [&](const std::string& number) {
+    const Value variables = value_of(tokenizers::Json::parse("{\"x\": " + number + "}"));
+    return read->render(*variables.as_mapping(), cause).value_or(cause);
+  };
+  EXPECT_EQ(with("9223372036854775807"), "9223372036854775807 True");
+  EXPECT_EQ(with("-9223372036854775808"), "-9223372036854775808 False");
+  EXPECT_EQ(with("9223372036854775808"), "9.223372036854776e+18 True");
+  EXPECT_EQ(with("18446744073709551615"), "1.8446744073709552e+19 True");
+  EXPECT_EQ(with("18446744073709551616"), "1.8446744073709552e+19 True");
 }
 
 TEST(Template, NestingIsBounded) {

@@ -1,6 +1,7 @@
 // What a runner is given, texts, conversations, images, sound and settings, and what it tells.
 #include <executorch/extension/llm/runner/chat_template.h>
 #include <executorch/extension/llm/runner/irunner.h>
+#include <executorch/extension/llm/runner/llm_runner_helper.h>
 #include <executorch/extension/llm/runner/multimodal_input.h>
 #include <executorch/extension/llm/runner/stats.h>
 #include <executorch/extension/llm/runner/util.h>
@@ -170,6 +171,15 @@ TEST(Bfloat16, CopiesFloats) {
             -2.5f);
   EXPECT_EQ(convert_to_bfloat16(make_tensor_ptr({1}, std::vector<int32_t>{1})).error(),
             Error::InvalidArgument);
+}
+
+TEST(Positions, ErrorsSayWhatIsMissing) {
+  int64_t start = 0;
+  std::vector<int64_t> positions;
+  EXPECT_EQ(populate_start_pos_or_cache_position(nullptr, start, positions, 3).error(),
+            Error::InvalidArgument);
+  EXPECT_EQ(get_llm_metadata(nullptr, nullptr).error(), Error::InvalidArgument);
+  EXPECT_TRUE(get_eos_ids(nullptr, nullptr).empty());
 }
 
 TEST(GenerationConfig, RoomIsTheLeastOfAllBounds) {

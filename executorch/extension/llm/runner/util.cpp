@@ -94,6 +94,10 @@ size_t get_rss_bytes() {
 Result<TensorPtr> populate_start_pos_or_cache_position(Module* module, int64_t& start_pos,
                                                        std::vector<int64_t>& cache_positions_vec,
                                                        int seq_len, const char* method_name) {
+  if (module == nullptr || method_name == nullptr) {
+    ET_LOG(Error, "positions: there is no module, or no name of a method");
+    return Error::InvalidArgument;
+  }
   const auto meta = module->method_meta(method_name);
   if (!meta.ok()) return meta.error();
   const auto input = meta->input_tensor_meta(1);
@@ -105,6 +109,8 @@ Result<TensorPtr> populate_start_pos_or_cache_position(Module* module, int64_t& 
   const bool is_one = std::all_of(sizes.begin(), sizes.end(), [](int32_t n) { return n == 1; });
   if (is_one) return TensorPtr(from_blob(&start_pos, {1}, aten::ScalarType::Long));
   if (seq_len < 0 || start_pos < 0 || start_pos > INT64_MAX - seq_len) {
+    ET_LOG(Error, "positions: found %d tokens from position %lld on; expected neither below 0",
+           seq_len, static_cast<long long>(start_pos));
     return Error::InvalidArgument;
   }
   cache_positions_vec.resize(static_cast<size_t>(seq_len));
