@@ -22,14 +22,33 @@ def is_control_flow(node: Node) -> bool:
 
 
 def get_control_flow_submodules(graph_module: GraphModule) -> list[tuple[str, GraphModule, Node]]:
-    """(attribute name, sub-graph, get_attr node) of every control flow operand, in node order."""
+    """(attribute name, sub-graph, calling node) of every sub-graph of control flow, in order of the
+    calls and their arguments."""
+    return _sub_graphs(graph_module, _CONTROL_FLOW)
+
+
+def get_cond_while_submodules(graph_module: GraphModule) -> list[tuple[str, GraphModule, Node]]:
+    """As `get_control_flow_submodules`, of cond and while_loop alone."""
+    return _sub_graphs(graph_module, ("cond", "while_loop"))
+
+
+def get_scan_submodules(graph_module: GraphModule) -> list[tuple[str, GraphModule, Node]]:
+    """As `get_control_flow_submodules`, of scan alone."""
+    return _sub_graphs(graph_module, ("scan",))
+
+
+def _sub_graphs(
+    graph_module: GraphModule, kinds: Collection[str]
+) -> list[tuple[str, GraphModule, Node]]:
     found: list[tuple[str, GraphModule, Node]] = []
     for node in graph_module.graph.nodes:
-        if node.op != "get_attr":
+        if not is_control_flow(node) or node.target.__name__ not in kinds:
             continue
-        module = getattr(graph_module, str(node.target), None)
-        if isinstance(module, GraphModule) and any(is_control_flow(u) for u in node.users):
-            found.append((str(node.target), module, node))
+        for argument in node.args:
+            if isinstance(argument, Node) and argument.op == "get_attr":
+                module = getattr(graph_module, str(argument.target), None)
+                if isinstance(module, GraphModule):
+                    found.append((str(argument.target), module, node))
     return found
 
 

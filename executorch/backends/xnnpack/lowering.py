@@ -112,7 +112,7 @@ def argument(node: Node, name: str, default: Any = None) -> Any:
     """An argument by its name in the operator's schema."""
     if name in node.kwargs:
         return node.kwargs[name]
-    for i, each in enumerate(schema_of(node.target._op).arguments):  # type: ignore[union-attr]
+    for i, each in enumerate(schema_of(node.target).arguments):
         if each.name == name:
             if i < len(node.args):
                 return node.args[i]

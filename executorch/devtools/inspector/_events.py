@@ -116,6 +116,13 @@ class Event:
     def raw_delegate_debug_metadatas(self) -> list[Any]:
         return self._delegate_debug_metadatas
 
+    @property
+    def delegate_debug_metadatas(self) -> list[Any] | dict[str, Any]:
+        """What the parser makes of them; as they are without one."""
+        if self._delegate_metadata_parser is None:
+            return self._delegate_debug_metadatas
+        return self._delegate_metadata_parser(self._delegate_debug_metadatas)
+
     def asdict(self, _units: str = "") -> dict[str, Any]:
         """Column -> value; `_units` is appended to the names of times."""
         perf = self.perf_data

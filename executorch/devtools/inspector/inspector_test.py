@@ -244,6 +244,9 @@ def test_delegates_are_rows_with_their_own_clock_and_metadata() -> None:
     table = inspector.to_dataframe(include_delegate_debug_data=True)
     assert table["n"].tolist()[:3] == [1, 0, 0] and np.isnan(table["n"][3])
     assert table["is_delegated_op"].tolist() == [True, True, True, False]
+    assert inspector.event_blocks[0].events[0].delegate_debug_metadatas == {"n": 1}
+    event = Inspector(etdump_data=dump(DELEGATE)).event_blocks[0].events[0]
+    assert event.delegate_debug_metadatas == event.raw_delegate_debug_metadatas
 
 
 class Net(torch.nn.Module):

@@ -21,12 +21,13 @@ from torch.export.graph_signature import (
     SymIntArgument,
     TensorArgument,
 )
-from torch.fx import Graph, Node
+from torch.fx import Graph, GraphModule, Node
 
 from executorch.exir.backend.partitioner import DelegationSpec
 from executorch.exir.delegate import LOWERED_PREFIX, executorch_call_delegate
 from executorch.exir.graph.graph_edit import provenance
 from executorch.exir.graph.program_view import ProgramView
+from executorch.exir.graph_module import all_graph_modules
 from executorch.exir.make_program import make_program
 from executorch.exir.torch_internals import LazyGraphModule
 
@@ -181,7 +182,7 @@ class Parts:
         for attribute in attributes:
             env[attribute] = graph.node_copy(attribute)
             name = str(attribute.target)
-            setattr(root, name, getattr(self.program.graph_module, name))
+            setattr(root, name, _untagged(getattr(self.program.graph_module, name)))
         for node in part.nodes:
             env[node] = graph.node_copy(node, lambda n: env[n])
             env[node].meta.pop(TAG, None)
@@ -338,3 +339,13 @@ def _argument(node: Node) -> Any:
         if isinstance(value, type_):
             return argument(name=node.name)
     return TensorArgument(name=node.name)
+
+
+def _untagged(module: Any) -> Any:
+    """`module` without the tags of the partitioner that took it as a whole, which may have looked
+    inside: a backend may hand what it was given to a partitioner of its own."""
+    if isinstance(module, GraphModule):
+        for graph_module in all_graph_modules(module):
+            for node in graph_module.graph.nodes:
+                node.meta.pop(TAG, None)
+    return module

@@ -92,7 +92,7 @@ def _simplify_permute(node: Node) -> bool:
         modified = True
     spec = _spec(node.args[0])  # type: ignore[arg-type]
     if isinstance(spec, TensorSpec):
-        moved = [d for d in _dims(node) if spec.shape[d] != 1 or not isinstance(spec.shape[d], int)]
+        moved = [d for d in _dims(node) if not isinstance(spec.shape[d], int) or spec.shape[d] != 1]
         if moved == sorted(moved) and _dims(node) != sorted(_dims(node)):
             modified |= _make_view(node)
     return modified

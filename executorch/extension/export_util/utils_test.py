@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from executorch.exir import ExecutorchBackendConfig
+from executorch.extension import export_util
 from executorch.extension.export_util.utils import (
     export_to_edge,
     export_to_exec_prog,
@@ -57,3 +58,9 @@ def test_a_program_is_saved_with_its_weights_and_runs(tmp_path) -> None:
     torch.testing.assert_close(y, model(X, by=by))
     with pytest.raises(OSError, match="missing"):
         save_pte_program(program, "scaled", str(tmp_path / "missing"))
+
+
+def test_the_package_has_the_functions_too() -> None:
+    assert export_util.export_to_edge is export_to_edge
+    assert export_util.export_to_exec_prog is export_to_exec_prog
+    assert export_util.save_pte_program is save_pte_program

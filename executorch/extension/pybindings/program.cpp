@@ -435,17 +435,25 @@ nb::object Runner::value(size_t index, nb::handle owner) {
 ModuleHandle::ModuleHandle(std::shared_ptr<LoadedProgram> program)
     : program_(std::move(program)), module_(program_->make_module()) {
   for (const std::string& name : program_->method_names()) {
-    runners_[name] = std::make_unique<Runner>(*module_, program_->turns(mutex_), name, *program_);
+    try {
+      load_runner(name);
+    } catch (const std::runtime_error&) {
+      // Without its backend or data a method cannot be called, and says so then; other methods can,
+      // and what the program tells of itself can be read.
+    }
   }
+}
+
+Runner& ModuleHandle::load_runner(const std::string& name) {
+  auto loaded = std::make_unique<Runner>(*module_, program_->turns(mutex_), name, *program_);
+  return *runners_.try_emplace(name, std::move(loaded)).first->second;
 }
 
 Runner& ModuleHandle::runner(const std::string& name) {
   const auto found = runners_.find(name);
-  if (found == runners_.end()) {
-    program_->method_meta(name);  // throws
-    throw std::runtime_error("no method '" + name + "'");
-  }
-  return *found->second;
+  if (found != runners_.end()) return *found->second;
+  program_->method_meta(name);  // throws where there is none
+  return load_runner(name);
 }
 
 training::internal::JointOutputs ModuleHandle::joint_outputs(const std::string& name) {

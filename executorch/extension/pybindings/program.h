@@ -170,15 +170,15 @@ class MethodHandle {
   Runner runner_;
 };
 
-/// ExecuTorchModule: all methods of a program, loaded. They share state if the program was planned
-/// that way.
+/// ExecuTorchModule: all methods of a program, loaded as far as backends and data are there. They
+/// share state if the program was planned that way.
 class ModuleHandle {
  public:
   explicit ModuleHandle(std::shared_ptr<LoadedProgram> program);
 
   const LoadedProgram& program() const { return *program_; }
 
-  /// Throws RuntimeError for an unknown name.
+  /// Throws RuntimeError for an unknown name, and where the method cannot be loaded.
   Runner& runner(const std::string& name);
 
   /// Where gradients and parameters are among a training method's outputs. Throws RuntimeError for
@@ -186,6 +186,8 @@ class ModuleHandle {
   training::internal::JointOutputs joint_outputs(const std::string& name);
 
  private:
+  Runner& load_runner(const std::string& name);
+
   std::shared_ptr<LoadedProgram> program_;
   std::unique_ptr<Module> module_;
   std::mutex mutex_;

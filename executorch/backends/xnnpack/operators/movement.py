@@ -61,7 +61,7 @@ def _permute(to: Lowering, node: Node) -> None:
 
 def _not_reshape(node: Node) -> str | None:
     shape = tensor_of(node).shape
-    if 0 in shape:
+    if any(isinstance(extent, int) and extent == 0 for extent in shape):
         return "no elements"
     if sum(not isinstance(extent, int) for extent in shape) > 1:
         return "a shape with more than one symbolic extent"
@@ -97,7 +97,7 @@ def _not_slice(node: Node) -> str | None:
     x, y = tensor_of(node.args[0]), tensor_of(node)  # type: ignore[arg-type]
     if argument(node, "step") != 1:
         return "a step other than 1"
-    if 0 in y.shape:
+    if any(isinstance(extent, int) and extent == 0 for extent in y.shape):
         return "no elements"
     dim = argument(node, "dim") % x.dim()
     start, end = argument(node, "start") or 0, argument(node, "end")

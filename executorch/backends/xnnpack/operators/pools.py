@@ -224,11 +224,25 @@ def _arg_max(to: Lowering, node: Node) -> None:
     to.emit(node, "ArgMaxPooling2d", 0, 0, 0, 0, *size, *ids, _KEEP_DIMS)
 
 
+def _not_resize(node: Node) -> str | None:
+    size = tensor_of(node).shape[2:]
+    if not is_static(size):
+        return "symbolic extents"
+    scales = argument(node, "scale_factors")
+    if not scales or argument(node, "align_corners"):
+        return None
+    # The payload has no factor: its operator divides the extents, of which one was rounded here.
+    extents = tensor_of(node.args[0]).shape[2:]  # type: ignore[arg-type]
+    if any(n * scale != m for n, scale, m in zip(extents, scales, size, strict=True)):
+        return "a scale factor by which an extent is not multiplied exactly"
+    return None
+
+
 @lowers(
     aten.upsample_bilinear2d.vec,
     config="UpsampleBilinear2dConfig",
-    whole=lambda node: is_static(tensor_of(node).shape[2:]),
-    unless=lambda node: None if is_static(tensor_of(node).shape[2:]) else "symbolic extents",
+    whole=lambda node: _not_resize(node) is None,
+    unless=_not_resize,
 )
 def _upsample(to: Lowering, node: Node) -> None:
     flags = _ALIGN_CORNERS if argument(node, "align_corners") else 0
