@@ -98,6 +98,22 @@ TOOLS: list[Any] = [
 ]
 
 
+WHERE: dict[str, Any] = {
+    "type": "object",
+    "properties": {"place": {"$ref": "#/$defs/Place"}},
+    "required": ["place"],
+    "additionalProperties": False,
+    "$defs": {
+        "Place": {
+            "type": "object",
+            "properties": {"city": {"type": "string"}},
+            "required": ["city"],
+            "additionalProperties": False,
+        }
+    },
+}
+
+
 def test_tools_are_given_to_templates_that_take_them(server: Server) -> None:
     with pytest.raises(
         openai.BadRequestError, match=r"chat template \(chatml\) does not take tools"
@@ -106,8 +122,6 @@ def test_tools_are_given_to_templates_that_take_them(server: Server) -> None:
     assert (
         server.chat("hello", tools=TOOLS, tool_choice="none").choices[0].message.content == "HELLO"
     )
-    with pytest.raises(openai.BadRequestError, match="no call can be forced"):
-        server.chat("hello", tools=TOOLS, tool_choice="required")
     takes = Server(
         0, 2, 8, "", "{% for m in messages %}{% if not tools or m.role == 'tool' %}"
         "<|im_start|>user\nSAY {{ m.content }}<|im_end|>{% endif %}{% endfor %}"
@@ -171,6 +185,45 @@ def test_calls_of_functions_are_found_and_their_results_are_taken() -> None:
         assert whole.choices[0].message.content is None
         cut = server.chat('{"name": "add"}', tools=TOOLS, max_tokens=9).choices[0]
         assert (cut.finish_reason, cut.message.content) == ("length", '{"name": ')
+    finally:
+        assert server.stop() == "stopped\n"
+
+
+def test_a_call_can_be_forced() -> None:
+    """Whatever the model would say: the choice of the call is a constraint on its text."""
+    now = {"type": "function", "function": {"name": "now", "parameters": WHERE}}
+    server = Server(
+        0, 2, 8, "", "{% if tools %}<|im_start|>user\nSAY {{ messages[0].content }}<|im_end|>"
+        "{% endif %}",
+    )  # fmt: skip
+    only_now = {"type": "function", "function": {"name": "now"}}
+    place = {"place": {"city": "Rome"}}
+    wanted = json.dumps({"name": "now", "arguments": place})
+    try:
+        for choice in ("required", only_now):
+            answer = server.chat(wanted, tools=[*TOOLS, now], tool_choice=choice).choices[0]
+            assert (answer.finish_reason, answer.message.content) == ("tool_calls", None)
+            (call,) = answer.message.tool_calls
+            assert (call.function.name, json.loads(call.function.arguments)) == ("now", place)
+        # A text that is no call, and calls of other functions or with other arguments.
+        for said in ("hello", '{"name": "add", "arguments": {}}', wanted.replace("city", "town")):
+            (answer,) = server.chat(said, tools=[*TOOLS, now], tool_choice=only_now).choices
+            (call,) = answer.message.tool_calls
+            assert call.function.name == "now"
+            assert list(json.loads(call.function.arguments)["place"]) == ["city"]
+        parts = [
+            p.choices[0]
+            for p in server.chat(wanted, tools=[now], tool_choice="required", stream=True)
+        ]
+        (streamed,) = [c for p in parts for c in p.delta.tool_calls or []]
+        assert json.loads(streamed.function.arguments) == place
+        assert parts[-1].finish_reason == "tool_calls"
+        odd = {"name": "f", "parameters": {"properties": {"a": {"pattern": "(?=a)"}}}}
+        with pytest.raises(openai.BadRequestError, match="'tools': the format of the answer"):
+            server.chat("", tools=[{"type": "function", "function": odd}], tool_choice="required")
+        with pytest.raises(openai.BadRequestError, match="no function 'then' in 'tools'"):
+            only_then = {"type": "function", "function": {"name": "then"}}
+            server.chat("", tools=TOOLS, tool_choice=only_then)
     finally:
         assert server.stop() == "stopped\n"
 

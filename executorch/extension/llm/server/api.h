@@ -28,6 +28,8 @@ std::string error_body(const ApiError& error);
 struct ResponseFormat {
   std::string type;  // "regex" or "json_schema"; empty: none
   std::string text;
+  /// The part of the request that asks for it.
+  std::string param = "response_format";
 };
 
 struct ApiRequest {

@@ -1,4 +1,4 @@
-// The messages of a conversation and the functions that a model may call.
+// The messages of a conversation.
 
 #include <executorch/extension/llm/sampler/constraint/json_shape.h>
 #include <executorch/extension/llm/server/request_fields.h>
@@ -108,26 +108,6 @@ std::vector<ChatMessage> parse_messages(const Json& messages, bool has_tools) {
     result.push_back({role, is_silent ? "" : text_of_content(content, place + ".content"), more});
   }
   return result;
-}
-
-std::string parse_tools(Fields& fields, const std::string& body) {
-  const Json tools = fields.take("tools"), choice = fields.take("tool_choice");
-  if (!choice.is_null() && choice != "none" && choice != "auto") {
-    refuse("tool_choice", "'none' or 'auto' is expected: no call can be forced",
-           "unsupported_value");
-  }
-  if (tools.is_null() || tools == Json::array()) return "";
-  if (!tools.is_array()) refuse("tools", "an array is expected", "invalid_type");
-  for (size_t i = 0; i < tools.size(); ++i) {
-    const Json& tool = tools[i];
-    const bool is_function = tool.is_object() && tool.value("type", Json()) == "function" &&
-                             tool.value("function", Json()).is_object();
-    if (!is_function) {
-      refuse("tools[" + std::to_string(i) + "]",
-             "an object of type 'function', with a 'function', is expected");
-    }
-  }
-  return choice == "none" ? "" : OrderedJson::parse(body).find("tools")->dump();
 }
 
 }  // namespace executorch::extension::llm::server

@@ -116,9 +116,9 @@ void parse_prompt(Json prompt, int64_t vocabulary_size, ApiRequest& request) {
 }
 
 void parse_chat(Fields& fields, const std::string& body, ApiRequest& request) {
-  request.tools = parse_tools(fields, body);
-  request.messages = parse_messages(fields.take("messages"), !request.tools.empty());
   request.format = parse_format(fields, body);
+  parse_tools(fields, body, request);
+  request.messages = parse_messages(fields.take("messages"), !request.tools.empty());
   if (const auto newer = fields.integer("max_completion_tokens", 1, INT32_MAX)) {
     request.max_tokens = newer;
   }

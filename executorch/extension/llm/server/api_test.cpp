@@ -110,6 +110,52 @@ TEST(ApiRequest, TakesCallsOfFunctionsBackAndTheirResults) {
   EXPECT_EQ(refused(with("[" + call + "]", "")).param, place);
 }
 
+TEST(ApiRequest, MakesAForcedCallTheFormatOfTheAnswer) {
+  const std::string functions =
+      R"("tools":[{"type":"function","function":{"name":"now"}},{"type":"function","function":{
+         "name":"add","parameters":{"$defs":{"N":{"type":"number"}},"properties":{
+           "z":{"$ref":"#/$defs/N"},"enum":{"$ref":"#"},"a":{"const":{"$ref":"#"}}}}}}])";
+  const auto call = [](const std::string& name, const std::string& arguments) {
+    return R"({"type":"object","required":["name","arguments"],"additionalProperties":false,)"
+           R"("properties":{"name":{"const":")" +
+           name + R"("},"arguments":)" + arguments + "}}";
+  };
+  const auto add_at = [&](const std::string& i) {
+    const std::string place = R"({"$ref":"#/anyOf/)" + i + "/properties/arguments";
+    return call("add", R"({"$defs":{"N":{"type":"number"}},"properties":{"z":)" + place +
+                           R"(/$defs/N"},"enum":)" + place +
+                           R"("},"a":{"const":{"$ref":"#"}}},"type":"object"})");
+  };
+  const std::string now = call("now", R"({"type":"object"})");
+  const ApiRequest any = chat(functions + R"(,"tool_choice":"required",
+      "response_format":{"type":"json_object"})");  // an answer that calls has no content
+  EXPECT_EQ(any.format.type, "json_schema");
+  EXPECT_EQ(any.format.text, R"({"anyOf":[)" + now + "," + add_at("1") + "]}");
+  EXPECT_EQ(any.format.param, "tools");
+  const std::string only_add = R"(,"tool_choice":{"type":"function","function":{"name":"add"}})";
+  EXPECT_EQ(chat(functions + only_add).format.text, R"({"anyOf":[)" + add_at("0") + "]}");
+  EXPECT_EQ(chat(functions + R"(,"tool_choice":"auto")").format.type, "");
+  EXPECT_EQ(chat(functions + R"(,"tool_choice":"none")").tools, "");
+  EXPECT_EQ(refused(with_message(R"("tools":[],)" + only_add.substr(1))).param, "tool_choice");
+
+  const auto refused_for = [&](const std::string& function, const std::string& choice) {
+    return refused(with_message(R"("tools":[{"type":"function","function":)" + function +
+                                R"(}],"tool_choice":)" + choice))
+        .param;
+  };
+  const std::string place = "tools[0].function";
+  EXPECT_EQ(refused_for("{}", R"("required")"), place + ".name");
+  EXPECT_EQ(refused_for(R"({"name":"f","parameters":3})", R"("required")"), place + ".parameters");
+  EXPECT_EQ(refused_for(R"({"name":"f","parameters":{"type":"array"}})", R"("required")"),
+            place + ".parameters.type");
+  for (const char* choice :
+       {R"({"type":"function","function":{"name":"g"}})", R"({"type":"function","function":{}})",
+        R"({"type":"function","function":{"name":3}})", R"({"type":"function"})",
+        R"({"type":"custom"})", "3", R"("any")"}) {
+    EXPECT_EQ(refused_for(R"({"name":"f"})", choice), "tool_choice") << choice;
+  }
+}
+
 TEST(ApiRequest, OfManyPartsIsReadInTimeInProportion) {
   // Each would take minutes if the parser looked at every part at all parts before it.
   std::string empty = "{}", members = "\"0\":{}";
@@ -121,6 +167,11 @@ TEST(ApiRequest, OfManyPartsIsReadInTimeInProportion) {
   const ApiRequest request =
       chat(R"("tools":[{"type":"function","function":{"parameters":{)" + members + "}}}]");
   EXPECT_GT(request.tools.size(), members.size());
+  const ApiRequest forced =
+      chat(R"("tool_choice":"required","tools":[{"type":"function","function":{"name":"f",)"
+           R"("parameters":{)" +
+           members + "}}}]");
+  EXPECT_GT(forced.format.text.size(), members.size());
 }
 
 TEST(ApiRequest, ReadsPromptsOfEachKind) {

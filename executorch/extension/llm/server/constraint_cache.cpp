@@ -21,8 +21,8 @@ std::shared_ptr<Constraint> ConstraintCache::get(const ResponseFormat& format) {
   auto constraint =
       Constraint::compile(format.type, format.text, vocabulary, model_.end_tokens(), cause);
   if (constraint == nullptr) {
-    throw ApiError{400, "the response format cannot be used: " + cause, "response_format",
-                   "invalid_value"};
+    throw ApiError{400, "'" + format.param + "': the format of the answer cannot be used: " + cause,
+                   format.param, "invalid_value"};
   }
   const std::lock_guard<std::mutex> lock(mutex_);
   entries_.push_front({format, constraint});

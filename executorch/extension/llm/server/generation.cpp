@@ -69,9 +69,9 @@ bool is_json(std::string_view content_type) {
   return type == "application/json" || type == "application/json ";
 }
 
-ApiError error_of(Error error) {
+ApiError error_of(Error error, const ResponseFormat& format) {
   if (error == Error::OutOfResources) {
-    return {400, "the response format has too many states", "response_format", "too_complex"};
+    return {400, "the format of the answer has too many states", format.param, "too_complex"};
   }
   return {500, std::string("the model failed: ") + runtime::to_string(error), "", "model_failed"};
 }
@@ -271,7 +271,7 @@ std::string ChatServer::whole_answer(Generation& generation, ServedText& text) {
   for (int i = 0; has_next(generation, i); ++i) {
     if (i > 0) begin_choice(generation, i);
     const auto result = run_generation(generation, text);
-    if (!result.ok()) throw error_of(result.error());
+    if (!result.ok()) throw error_of(result.error(), generation.request.format);
     add(generation, *result);
     std::string said = generation.echo + result->text;
     std::vector<ToolCall> calls;
@@ -324,7 +324,7 @@ bool ChatServer::answer_in_parts(Generation& generation, ServedText& text) {
     send(answer.last(generation.reason_of(*result)));
   }
   if (error != Error::Ok) {
-    send(error_body(error_of(error)));
+    send(error_body(error_of(error, generation.request.format)));
   } else {
     count(generation);
     if (generation.request.include_usage) send(answer.usage_part(generation.usage));

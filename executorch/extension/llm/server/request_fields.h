@@ -75,8 +75,8 @@ class Fields {
 /// Reads "messages". Calls and results of functions are taken if there are tools.
 std::vector<ChatMessage> parse_messages(const Json& messages, bool has_tools);
 
-/// Takes "tools" and "tool_choice" out of `fields`, which were read from `body`. Returns the JSON
-/// of the functions that the model may call; empty if there are none.
-std::string parse_tools(Fields& fields, const std::string& body);
+/// Takes "tools" and "tool_choice" out of `fields`, which were read from `body`. Writes the tools,
+/// and the format of the answer if it has to be a call.
+void parse_tools(Fields& fields, const std::string& body, ApiRequest& request);
 
 }  // namespace executorch::extension::llm::server
