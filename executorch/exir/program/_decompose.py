@@ -19,7 +19,8 @@ from executorch.exir.passes.replace_broken_ops_with_function_ops_pass import cop
 from executorch.exir.program._decompositions import core_table
 from executorch.exir.program._embedding_max_norm import scale_rows_read
 from executorch.exir.program._shared_buffers import (
-    name_buffers_once,
+    hold_written_parameters_in_buffers,
+    name_tensors_once,
     refuse_buffers_that_overlap,
 )
 from executorch.exir.program._splice import Splicer, Wanted
@@ -54,7 +55,7 @@ def decompose(
         log.info("decomposing through run_decompositions: %s", reason)
         kept = {op for op, wanted in keep.items() if wanted is None or _all(program, op, wanted)}
         table = core_table()  # anew: it knows all custom operators registered by now
-        program = name_buffers_once(program)
+        program = name_tensors_once(program)
         try:
             with no_cpu_kernels():
                 new = program.run_decompositions({k: v for k, v in table.items() if k not in kept})
@@ -62,6 +63,7 @@ def decompose(
             refuse_buffers_that_overlap(program)
             raise
         set_parts(new, state_dict=dict(new.state_dict), constants=dict(new.constants))
+        hold_written_parameters_in_buffers(new)
         return new
 
 
