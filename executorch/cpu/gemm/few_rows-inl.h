@@ -155,7 +155,7 @@ void FewRowsDot(const FewRows<T>& f) {
 
 // The least number of bytes between the place of a row of B that is read and the one that is
 // prefetched.
-constexpr int64_t kRowAheadBytes = 512;
+constexpr int64_t kRowAheadBytes = 1024;
 
 // sums[i, j] += sum_p a[i, p] * b[p, j] for kHeight rows of A from row i0 on, all columns, and rows
 // [p, p + kRows) of B. If p = 0 the sums begin with zero. The kRows elements of each row of A stay

@@ -104,7 +104,7 @@ struct FewRows {
 /// The most rows of A for which the microkernels of FewRows are faster than the driver:
 /// few_rows_dot up to kMostDotRows, because packing contiguous columns of B would have to transpose
 /// them, and few_rows_axpy up to kMostAxpyRows.
-constexpr int64_t kMostDotRows = 16, kMostAxpyRows = 8;
+constexpr int64_t kMostDotRows = 24, kMostAxpyRows = 8;
 
 /// How rows of A become what microkernels read.
 template <class T>
