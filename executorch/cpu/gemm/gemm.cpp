@@ -220,12 +220,10 @@ bool Gemm<T>::run(Scratch& scratch) const {
   }
   scratch.add_products(Size(batch) * m * n * k);
   if constexpr (gemm::kIsStoredFloat<T>) {
+    if (gemm::SplitBlocks<T>::pays(*this)) return gemm::SplitBlocks<T>(*this).run(scratch);
     const bool few = (b.row_stride == 1 && m <= gemm::kMostDotRows) ||
                      (b.col_stride == 1 && m <= gemm::kMostAxpyRows);
     if (in_memory && few && k > 0) return gemm::FewRowsProduct<T>(*this, scratch).run();
-  }
-  if constexpr (gemm::kIsStoredFloat<T>) {
-    if (gemm::SplitBlocks<T>::pays(*this)) return gemm::SplitBlocks<T>(*this).run(scratch);
   }
   return gemm::Blocks<T>(*this).run(scratch);
 }

@@ -21,9 +21,14 @@ class SplitBlocks : public Blocks<T> {
 
   /// Whether there are such registers, and splitting costs less than they save.
   static bool pays(const Gemm<T>& g) {
-    constexpr int64_t kLeastRows = kParts<T> == 3 ? 49 : kMostAxpyRows + 1;
+    // Dot products with columns of B, where these are contiguous, need no packing.
+    constexpr int64_t kLeastRowsByColumns = kParts<T> == 1 ? 13 : 17;
+    const bool by_columns = g.b.row_stride == 1 && g.b.col_stride != 1;
+    const int64_t least_rows = kParts<T> == 3 ? 49
+                               : by_columns   ? kLeastRowsByColumns
+                                              : kMostAxpyRows + 1;
     constexpr int64_t kLeastColumns = 64, kLeastDepth = 64, kLeastPanels = 4;
-    return kernels().split[kParts<T>].multiply != nullptr && g.m >= kLeastRows &&
+    return kernels().split[kParts<T>].multiply != nullptr && g.m >= least_rows &&
            g.n >= kLeastColumns && g.k >= kLeastDepth &&
            g.batch * ceil_div(g.n, kMostPanelColumns) >= kLeastPanels;
   }
