@@ -131,6 +131,24 @@ def test_selections_merge_unless_they_may_not_overlap(tmp_path: Path) -> None:
         gen_all_oplist.main([*arguments, "--check_ops_not_overlapping"])
 
 
+def test_selections_are_found_in_their_folders(tmp_path: Path) -> None:
+    selection("aten::add.out").save(tmp_path / "a" / "selected_operators.yaml")
+    listed = write(tmp_path, str(tmp_path / "a"))
+    gen_all_oplist.main([f"--output-dir={tmp_path}", f"--model-file-list-path=@{listed}"])
+    assert set(Selection.load(tmp_path / "selected_operators.yaml").kernels) == {"aten::add.out"}
+
+
+def test_options_are_spelled_with_dashes_or_underscores(tmp_path: Path) -> None:
+    rows = write(tmp_path, "- {op: add.out, kernels: [{arg_meta: null, kernel_name: 'my::add'}]}")
+    options = [f"--functions-yaml-path={rows}", f"--fallback-yaml-path={rows}"]
+    merge_yaml.main([*options, f"--output_dir={tmp_path / 'out'}"])
+    chosen = tmp_path / "chosen.yaml"
+    gen_oplist.main([f"--output_path={chosen}", "--include-all-operators"])
+    assert Selection.load(chosen).include_all
+    options = [f"--custom_ops_yaml_path={rows}", f"--install_dir={tmp_path}"]
+    assert gen.main([*options, "--add_exception_boundary", "--dry-run"]) == 0
+
+
 def test_only_selected_builtins_are_referenced(tmp_path: Path) -> None:
     files = gen.generate(tmp_path, "lib", selection("aten::add.out"), PORTABLE)
     source = files[tmp_path / gen.REGISTRATION]

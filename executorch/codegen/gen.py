@@ -221,7 +221,8 @@ def _parser() -> argparse.ArgumentParser:
     for ignored in ("-s --source-path --source_path", "--tags-path --tags_path"):
         add(*ignored.split(), help=argparse.SUPPRESS)
     add("--aten-yaml-path", "--aten_yaml_path", help=argparse.SUPPRESS)
-    add("--add-exception-boundary", action="store_true", help=argparse.SUPPRESS)
+    add("--add-exception-boundary", "--add_exception_boundary", action="store_true",
+        help=argparse.SUPPRESS)  # fmt: skip
     return parser
 
 

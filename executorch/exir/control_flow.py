@@ -2,4 +2,6 @@
 
 from functorch.experimental.control_flow import cond, map
 
-__all__ = ["cond", "map"]
+from executorch.exir.torch_internals import while_loop
+
+__all__ = ["cond", "map", "while_loop"]

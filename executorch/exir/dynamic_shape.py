@@ -1,7 +1,7 @@
-from enum import Enum
+from enum import IntEnum
 
 
-class DynamicMemoryPlanningMode(Enum):
+class DynamicMemoryPlanningMode(IntEnum):
     """How memory of tensors with symbolic extents is planned."""
 
     UPPER_BOUND = 0

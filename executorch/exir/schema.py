@@ -150,14 +150,25 @@ class EValue:
     val: KernelTypes
 
 
+def bytes_of(data: Bytes) -> bytes:
+    """A copy, also of what is computed while it is read (`_native.TransposedBytes`)."""
+    return data.read(0, data.nbytes) if hasattr(data, "read") else bytes(data)
+
+
 @dataclass
 class Buffer:
     storage: Bytes
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (bytes_of(self.storage),)
 
 
 @dataclass
 class BackendDelegateInlineData:
     data: Bytes
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (bytes_of(self.data),)
 
 
 @dataclass

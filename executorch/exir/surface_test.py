@@ -308,6 +308,7 @@ def test_options_without_effect_are_refused() -> None:
 
     manager = to_edge(torch.export.export(torch.nn.ReLU(), (X,)))
     unbounded = DynamicMemoryPlanningMode.SYMBOLIC
+    assert DynamicMemoryPlanningMode(1) == unbounded == 1
     with pytest.raises(ValueError, match="planned for upper bounds"):
         manager.to_executorch(ExecutorchBackendConfig(dynamic_memory_planning_mode=unbounded))
 
@@ -357,6 +358,9 @@ def test_modules_are_attributes_of_their_packages() -> None:
         "exir.memory_planning.greedy, exir.control_flow.cond, exir.control_flow.map\n"
         "exir.print_program.pretty_print, devtools.backend_debug.get_delegation_info\n"
         "assert not hasattr(exir, 'no_such_module') and not hasattr(exir, '__wrapped__')\n"
+        "from executorch.exir.capture import *\n"
+        "assert CallSpec is exir.CallSpec and EdgeCompileConfig is exir.EdgeCompileConfig\n"
+        "assert exir.capture.capture is capture\n"
     )
     subprocess.run([sys.executable, "-W", "ignore", "-c", code], check=True)
 

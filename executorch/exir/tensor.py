@@ -293,9 +293,10 @@ class TensorSpec:
 
 
 def make_allocation_info(mem_id: int, mem_offset: int) -> schema.AllocationDetails:
-    if mem_offset < 0 or mem_offset >= 2**64:
-        what = "is negative" if mem_offset < 0 else "does not fit into 64 bits"
-        raise AddressSpaceOverflowException(f"offset {mem_offset} {what}")
+    if mem_offset < 0:
+        raise ValueError(f"offset {mem_offset} is negative")
+    if mem_offset >= 2**64:
+        raise AddressSpaceOverflowException(f"offset {mem_offset} does not fit into 64 bits")
     return schema.AllocationDetails(
         memory_id=mem_id,
         memory_offset_low=mem_offset & 0xFFFFFFFF,

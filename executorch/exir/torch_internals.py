@@ -31,6 +31,7 @@ from torch._export.utils import (
 )
 from torch._export.verifier import SpecViolationError, Verifier
 from torch._guards import active_fake_mode, detect_fake_mode
+from torch._higher_order_ops import while_loop
 from torch._higher_order_ops.utils import autograd_not_implemented
 from torch._ops import HigherOrderOperator, OpOverload, OpOverloadPacket
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
@@ -83,6 +84,7 @@ __all__ = [
     "tree_unflatten",
     "treespec_dumps",
     "treespec_loads",
+    "while_loop",
 ]
 
 _LATE = {

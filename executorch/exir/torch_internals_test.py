@@ -451,3 +451,10 @@ def test_compiled_modules_have_the_original_one():
     module = torch.nn.Linear(2, 2)
     assert internals.original_module(torch.compile(module)) is module
     assert internals.original_module(module) is module
+
+
+def test_while_loop_repeats_while_its_condition_holds():
+    i, x = internals.while_loop(
+        lambda i, x: i < 3, lambda i, x: (i + 1, x * 2), (torch.tensor(0), torch.ones(2))
+    )
+    assert i == 3 and torch.equal(x, torch.full((2,), 8.0))

@@ -1,5 +1,23 @@
 // The second source of this test includes every public header as C++17; this one uses them the way
 // programs do that open both namespaces.
+#include <executorch/runtime/executor/method.h>
+#include <executorch/runtime/kernel/kernel_includes.h>
+
+// Before anything else is included: what kernels and programs get with these two headers.
+namespace {
+[[maybe_unused]] int use_what_comes_along() {
+  namespace runtime = executorch::runtime;
+  EXECUTORCH_SCOPE_PROF("scope");
+  int numbers[] = {1, 3, 2};
+  for (auto i : c10::irange(3)) {
+    assert(numbers[i] > 0);
+  }
+  runtime::internal::event_tracer_track_allocation(nullptr, 0, 0);
+  return *std::max_element(std::begin(numbers), std::end(numbers)) +
+         static_cast<int>(runtime::elementSize(executorch::aten::ScalarType::Float));
+}
+}  // namespace
+
 #include <gtest/gtest.h>
 
 #include <executorch/runtime/core/evalue.h>

@@ -71,7 +71,8 @@ def main(args: list[str]) -> None:
     parser.add_argument("--ops_schema_yaml_path", help=yamls)
     parser.add_argument("--root_ops", help="operators, separated by commas: aten::add.out,...")
     parser.add_argument("--ops_dict", help="JSON: operator -> list of kernel keys")
-    parser.add_argument("--include_all_operators", action="store_true", help="select all")
+    everything = ("--include-all-operators", "--include_all_operators")
+    parser.add_argument(*everything, action="store_true", help="select all")
     with exit_on_error(parser.prog):
         gen_oplist(**vars(parser.parse_args(args)))
 

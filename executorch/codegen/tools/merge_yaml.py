@@ -41,8 +41,8 @@ def _entries(path: Path) -> list[dict[str, Any]]:
 
 def main(argv: list[str]) -> None:
     parser = argparse.ArgumentParser(prog="merge_yaml", description=__doc__)
-    parser.add_argument("--functions_yaml_path", required=True)
-    parser.add_argument("--fallback_yaml_path")
+    parser.add_argument("--functions-yaml-path", "--functions_yaml_path", required=True)
+    parser.add_argument("--fallback-yaml-path", "--fallback_yaml_path")
     parser.add_argument("--output_dir", required=True)
     with exit_on_error(parser.prog):
         merge(**vars(parser.parse_args(argv)))

@@ -2,6 +2,8 @@
 // -DEXECUTORCH_ENABLE_EVENT_TRACER=OFF.
 
 #include <executorch/devtools/etdump/etdump_flatcc.h>
+static_assert(sizeof(executorch::runtime::EValue) > 0, "values come with this header");
+
 #include <executorch/runtime/core/event_tracer_hooks.h>
 #include <executorch/runtime/core/event_tracer_hooks_delegate.h>
 #include <gtest/gtest.h>

@@ -5,6 +5,7 @@
 
 #include <executorch/devtools/etdump/data_sinks/buffer_data_sink.h>
 #include <executorch/devtools/etdump/dump_builder.h>
+#include <executorch/runtime/core/evalue.h>  // for programs that include only this
 #include <executorch/runtime/core/event_tracer.h>
 #include <executorch/runtime/core/span.h>
 

@@ -159,7 +159,7 @@ class EventBlock:
     name                  `Default` for loading, `Execute` for execution
     bundled_input_index   the test case that was the input; -1 without one
     run_output            the program's outputs, if recorded
-    reference_output      of that test case, from the ETRecord
+    reference_output      of that test case, from the ETRecord; without one, the record's only one
     allocations           allocator -> bytes of each allocation, if the application tracked them
     """
 

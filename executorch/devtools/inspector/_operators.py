@@ -27,10 +27,12 @@ def join(blocks: list[EventBlock], record: ETRecord) -> None:
     """Fill in the fields of events that come from an ETRecord."""
     program = edge_program(record)
     nodes = _nodes_by_handle(program.graph_module) if program is not None else {}
-    references = (record._reference_outputs or {}).get(METHOD)
+    references = (record._reference_outputs or {}).get(METHOD) or []
     for block in blocks:
         index = block.bundled_input_index
-        if references is not None and index is not None and 0 <= index < len(references):
+        if index == -1 and len(references) == 1:  # of a run without a test case
+            index = 0
+        if index is not None and 0 <= index < len(references):
             block.reference_output = references[index]
         for event in block.events:
             if event.name not in METHOD_EVENTS and (event._instruction_id or 0) >= 0:

@@ -419,12 +419,18 @@ def test_the_programs_of_a_record_are_found_by_name(record: ETRecord) -> None:
     assert Inspector(etdump_data=dump(EXECUTE)).get_exported_program() is None
 
 
-def test_reference_outputs_are_those_of_the_bundled_input(record: ETRecord) -> None:
+@pytest.mark.parametrize(
+    ("count", "index", "found"), [(2, 1, 1.0), (2, -1, None), (1, -1, 0.0), (1, 1, None)]
+)
+def test_reference_outputs_are_those_of_the_bundled_input(
+    record: ETRecord, count: int, index: int, found: float | None
+) -> None:
     with_references = record.copy()
-    with_references.update_reference_outputs([[torch.zeros(1)], [torch.ones(1)]])
-    data = dump(EXECUTE, index=1)
+    with_references.update_reference_outputs([[torch.tensor(float(i))] for i in range(count)])
+    data = dump(EXECUTE, index=index)
     block = Inspector(etdump_data=data, etrecord=with_references).event_blocks[0]
-    assert block.bundled_input_index == 1 and block.reference_output[0].item() == 1.0
+    assert block.bundled_input_index == index
+    assert (block.reference_output and block.reference_output[0].item()) == found
 
 
 def test_the_printed_table_leaves_out_long_columns_and_doubles(record: ETRecord) -> None:

@@ -102,6 +102,9 @@ class Cord:
     def __bytes__(self) -> bytes:
         return self._image.to_bytes()
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (bytes(self),)
+
     def write_to_file(self, outfile: Any) -> None:
         """Write to a binary file object, or anything with its `write`."""
         self._image.write_to(outfile)

@@ -90,9 +90,9 @@ class FlatTensorSerializer(DataSerializer):
         )
         alignments: dict[int, int] = {}
         for key, entry in data.named_data.items():
-            known = alignments.get(entry.buffer_index, 1)
-            wanted = lcm(known, check_alignment(f"named data {key!r}", entry.alignment))
-            alignments[entry.buffer_index] = check_alignment(f"named data {key!r}", wanted)
+            what, known = f"named data {key!r}", alignments.get(entry.buffer_index, 1)
+            wanted = lcm(known, check_alignment(what, entry.alignment or 1))
+            alignments[entry.buffer_index] = check_alignment(what, wanted)
         segments: list[Any] = []
         position: dict[int, int] = {}
         for index, alignment in alignments.items():

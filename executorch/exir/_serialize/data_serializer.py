@@ -28,7 +28,7 @@ class DataEntry:
     """Which buffer a key names and how that must lie; no layout means opaque bytes."""
 
     buffer_index: int
-    alignment: int
+    alignment: int  # in bytes; 0 asks for none
     tensor_layout: TensorLayout | None
 
 

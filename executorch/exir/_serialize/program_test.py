@@ -393,13 +393,20 @@ def test_alignments_of_data_are_checked(alignment):
     config = FlatTensorConfig(segment_alignment=alignment)
     with pytest.raises(ValueError, match="FlatTensorConfig.segment_alignment: expected .*found"):
         FlatTensorSerializer(config).serialize(DataPayload([], {}))
-    payload = DataPayload([b"abc"], {"k": DataEntry(0, alignment, None)})
-    with pytest.raises(ValueError, match=f"named data 'k': expected .*found {alignment}"):
-        FlatTensorSerializer().serialize(payload)
+    if alignment != 0:
+        payload = DataPayload([b"abc"], {"k": DataEntry(0, alignment, None)})
+        with pytest.raises(ValueError, match=f"named data 'k': expected .*found {alignment}"):
+            FlatTensorSerializer().serialize(payload)
     store = NamedDataStore()
     with pytest.raises(ValueError, match=f"named data 'k': expected .*found {alignment}"):
         store.add_named_data("k", b"abc", alignment)
     assert not store.buffers and not store.pte_data
+
+
+def test_data_entries_without_an_alignment_lie_anywhere():
+    payload = DataPayload([b"abc"], {"k": DataEntry(0, 0, None), "l": DataEntry(0, 2, None)})
+    file = FlatTensorSerializer().serialize(payload)
+    assert bytes(FlatTensorSerializer().deserialize(file).buffers[0]) == b"abc"
 
 
 def test_alignments_that_share_bytes_are_checked_together():

@@ -20,6 +20,8 @@ class _CallablePackage(ModuleType):
 sys.modules[__name__].__class__ = _CallablePackage
 
 _OPTIONS = ("CaptureConfig", "EdgeCompileConfig", "ExecutorchBackendConfig")
+_FUNCTIONS = ("CallSpec", "_capture_legacy_do_not_use", "capture")
+__all__ = [*_FUNCTIONS, *_OPTIONS]  # noqa: PLE0604
 
 
 def __getattr__(name: str) -> Any:
@@ -27,4 +29,8 @@ def __getattr__(name: str) -> Any:
         from executorch.exir.capture import _config
 
         return getattr(_config, name)
+    if name in _FUNCTIONS:
+        from executorch.exir.capture import _capture
+
+        return getattr(_capture, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -23,7 +23,14 @@ from executorch.exir.error import ExportError, ExportErrorType
 from executorch.exir.passes.external_constants_pass import CONSTANT_TAG
 from executorch.exir.passes.init_mutable_pass import INIT_BUFFER
 from executorch.exir.passes.weights_to_outputs_pass import training_methods
-from executorch.exir.schema import Buffer, Bytes, ExecutionPlan, Program, TensorDataLocation
+from executorch.exir.schema import (
+    Buffer,
+    Bytes,
+    ExecutionPlan,
+    Program,
+    TensorDataLocation,
+    bytes_of,
+)
 from executorch.exir.tensor import TensorSpec
 from executorch.exir.version import EXECUTORCH_SCHEMA_VERSION
 
@@ -52,6 +59,12 @@ class EmitterOutput:
     external_constant_buffer: list[Any]
     external_constant_map: dict[str, dict[str, int]] | None
     debug_identity: DebugIdentity
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What copies are made of: borrowed bytes cannot be copied as they are."""
+        return vars(self) | {
+            "external_constant_buffer": [bytes_of(data) for data in self.external_constant_buffer]
+        }
 
 
 # Buffers that a program was given by exir/incremental: by name their state is saved and restored.

@@ -1,5 +1,6 @@
 import copy
 import operator
+import pickle
 
 import pytest
 import torch
@@ -449,3 +450,18 @@ def test_printed_program_names_operators_and_places(capsys):
     print_program(_lower(_LinearRelu(), (torch.randn(2, 4),)).executorch_program)
     text = capsys.readouterr().out
     assert "0: aten::addmm.out" in text and "1CT[4, 3]float32" in text and "I0" in text
+
+
+@pytest.mark.parametrize("external", [False, True])
+def test_programs_are_copied_with_their_bytes(external):
+    layers = nn.Sequential(nn.Linear(64, 32), nn.Conv1d(1, 2, 3))  # the first is stored transposed
+    config = ExecutorchBackendConfig(external_constants=external)
+    program = _lower(layers, (torch.ones(1, 1, 64),), config=config)
+    copied = copy.deepcopy(program)
+    assert copied.buffer == program.buffer
+    files = {name: bytes(cord) for name, cord in program._tensor_data.items()}
+    assert {name: bytes(cord) for name, cord in copied._tensor_data.items()} == files
+    storages = [schema.bytes_of(b.storage) for b in program.executorch_program.constant_buffer]
+    read = pickle.loads(pickle.dumps(program.executorch_program))
+    assert [b.storage for b in read.constant_buffer] == storages
+    assert len(storages) + len(files) > 1

@@ -74,23 +74,62 @@ def _is_functional(op: Any) -> bool:
     return not schema.is_mutable and all(r.alias_info is None for r in schema.returns)
 
 
-class EXIRATenDialectVerifierBase(Verifier):
+class _Callable:
+    def __call__(self, program: Any) -> None:
+        """Check a program, or the graph of a graph module alone."""
+        if isinstance(program, GraphModule):
+            self._check_graph_module(program)  # type: ignore[attr-defined]
+        else:
+            self.check(program)  # type: ignore[attr-defined]
+
+
+class EXIRATenDialectVerifierBase(_Callable, Verifier):
     """ATen operators only; programs may still be for training."""
 
-    dialect = "OLD_EXIR_ATEN"
+    dialect = "OLD_EXIR_ATEN_DISABLED"
 
     def allowed_getattr_types(self) -> tuple[type[Any], ...]:
         return (*super().allowed_getattr_types(), torch.Tensor)
 
 
-class EXIRATenDialectVerifier(EXIRATenDialectVerifierBase):
-    """Functional core ATen operators and custom ones."""
+def EXIRATenDialectVerifier(  # noqa: N802 (a class made to measure, under its public name)
+    edge_compile_config: Any = None,
+    class_only: bool = False,
+    core_aten_ops_exception_list: list[OpOverload] | None = None,
+    preserve_ops: list[OpOverload] | None = None,
+) -> Any:
+    """A verifier of core ATen operators and custom ones; the class if `class_only`."""
+    allowed = _allowed(edge_compile_config, core_aten_ops_exception_list, preserve_ops)
 
-    dialect = "OLD_EXIR_ATEN_DISABLED"
+    class _ATenVerifier(EXIRATenDialectVerifierBase):
+        dialect = "OLD_EXIR_ATEN"
 
-    def check_valid_op(self, op: Any) -> None:
-        if isinstance(op, OpOverload) and op.namespace == "aten" and not _is_functional(op):
-            raise SpecViolationError(f"{op}: an operator of the ATen dialect must be functional")
+        def check_valid_op(self, op: Any) -> None:
+            if isinstance(op, OpOverload) and not _is_allowed(op, allowed):
+                raise _not_core(op)
+
+    return _ATenVerifier if class_only else _ATenVerifier()
+
+
+def _allowed(
+    config: Any, exceptions: list[OpOverload] | None, preserved: list[OpOverload] | None
+) -> set[OpOverload]:
+    """What a user allows beside core ATen operators."""
+    allowed = {*(exceptions or ()), *(preserved or ())}
+    if config is not None:
+        allowed |= {*(config._core_aten_ops_exception_list or ()), *(config.preserve_ops or ())}
+    return allowed
+
+
+def _is_allowed(op: OpOverload, allowed: set[OpOverload]) -> bool:
+    return op.namespace != "aten" or is_core_aten(op) or op in EXCEPTIONS | allowed
+
+
+def _not_core(op: OpOverload) -> SpecViolationError:
+    return SpecViolationError(
+        f"{op} is not a core ATen operator and was not decomposed; allow it with "
+        "EdgeCompileConfig(_core_aten_ops_exception_list=[...]) if the target runs it"
+    )
 
 
 def _check_aten_op(op: OpOverload, allowed: set[OpOverload]) -> None:
@@ -98,12 +137,8 @@ def _check_aten_op(op: OpOverload, allowed: set[OpOverload]) -> None:
         raise SpecViolationError(
             f"{op}: edge operators are functional; this one {_why_not_functional(op)}"
         )
-    permitted = is_core_aten(op) or op in EXCEPTIONS | allowed or _has_kernel(op)
-    if op.namespace == "aten" and not permitted:
-        raise SpecViolationError(
-            f"{op} is not a core ATen operator and was not decomposed; allow it with "
-            "EdgeCompileConfig(_core_aten_ops_exception_list=[...]) if the target runs it"
-        )
+    if not (_is_allowed(op, allowed) or _has_kernel(op)):
+        raise _not_core(op)
 
 
 def _why_not_functional(op: OpOverload) -> str:
@@ -172,13 +207,11 @@ def EXIREdgeDialectVerifier(  # noqa: N802 (a class made to measure, under its p
         from executorch.exir.capture._config import EdgeCompileConfig
 
         edge_compile_config = EdgeCompileConfig()
-    allowed = set(core_aten_ops_exception_list or ()) | set(preserve_ops or ())
-    allowed |= set(edge_compile_config._core_aten_ops_exception_list or ())
-    allowed |= set(edge_compile_config.preserve_ops or ())
+    allowed = _allowed(edge_compile_config, core_aten_ops_exception_list, preserve_ops)
     checks = edge_compile_config._check_ir_validity
     skips = edge_compile_config._skip_dim_order
 
-    class _EdgeVerifier(Verifier):
+    class _EdgeVerifier(_Callable, Verifier):
         dialect = "EDGE"
 
         def allowed_getattr_types(self) -> tuple[type[Any], ...]:
@@ -195,6 +228,8 @@ def EXIREdgeDialectVerifier(  # noqa: N802 (a class made to measure, under its p
             elif not is_unwrapped(op):
                 raise SpecViolationError(f"{op} is not an edge operator (exir_ops.edge.*)")
 
+        check_valid_edge_op = check_valid_op
+
         def check_additional(self, gm: GraphModule) -> None:
             if not checks:
                 return
@@ -207,11 +242,12 @@ def EXIREdgeDialectVerifier(  # noqa: N802 (a class made to measure, under its p
                     if node.target._op in _ONE_DTYPE:
                         _check_one_dtype(node)
 
-        def __call__(self, program: Any) -> None:
-            """Check a program, or the graph of a graph module alone."""
-            if isinstance(program, GraphModule):
-                self._check_graph_module(program)
-            else:
-                self.check(program)
+        def is_valid(self, program: Any) -> bool:
+            """Whether a program, or the graph of a graph module, keeps the rules."""
+            try:
+                self(program)
+            except SpecViolationError:
+                return False
+            return True
 
     return _EdgeVerifier if class_only else _EdgeVerifier()

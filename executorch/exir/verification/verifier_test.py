@@ -6,6 +6,10 @@ from torch._export.verifier import SpecViolationError
 
 from executorch.exir import EdgeCompileConfig, EdgeProgramManager, to_edge
 from executorch.exir.dialects._ops import ops as exir_ops
+from executorch.exir.verification.verifier import (
+    EXIRATenDialectVerifier,
+    EXIREdgeDialectVerifier,
+)
 
 edge = exir_ops.edge
 
@@ -83,3 +87,32 @@ def test_memory_formats_are_kept_where_dim_orders_are_skipped():
     assert node.kwargs["memory_format"] == torch.channels_last
     with pytest.raises(SpecViolationError, match="memory format"):
         EdgeProgramManager(program)
+
+
+def test_a_verifier_says_whether_a_graph_keeps_the_rules():
+    class Triple(torch.nn.Module):
+        def forward(self, x):
+            return x * 3
+
+    exported = torch.export.export(Triple(), (torch.ones(2),))
+    verifier = EXIREdgeDialectVerifier()
+    assert verifier.is_valid(to_edge(exported).exported_program().graph_module)
+    assert not verifier.is_valid(exported.graph_module)
+    verifier.check_valid_edge_op(edge.aten.mul.Tensor)
+    with pytest.raises(SpecViolationError, match="not an edge operator"):
+        verifier.check_valid_edge_op(torch.ops.aten.mul.Tensor)
+
+
+def test_the_verifier_of_aten_graphs_refuses_what_is_not_core():
+    class Split(torch.nn.Module):
+        def forward(self, x):
+            return x.view(2, 2).unflatten(0, (1, 2))
+
+    program = torch.export.export(Split(), (torch.ones(4),))
+    op = torch.ops.aten.unflatten.int
+    for given in (program, program.graph_module):
+        with pytest.raises(SpecViolationError, match="unflatten.int is not a core ATen operator"):
+            EXIRATenDialectVerifier()(given)
+        EXIRATenDialectVerifier(core_aten_ops_exception_list=[op])(given)
+        EXIRATenDialectVerifier(EdgeCompileConfig(_core_aten_ops_exception_list=[op]))(given)
+        EXIRATenDialectVerifier(class_only=True, preserve_ops=[op])()(given)

@@ -4,6 +4,7 @@
 #include <executorch/runtime/core/heap_allocator.h>
 
 #include <cstdlib>
+#include <vector>  // for programs that include only this
 
 namespace executorch {
 namespace extension {

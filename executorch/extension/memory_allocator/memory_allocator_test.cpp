@@ -1,5 +1,7 @@
-#include <executorch/extension/memory_allocator/cpu_caching_malloc_allocator.h>
 #include <executorch/extension/memory_allocator/malloc_memory_allocator.h>
+static_assert(sizeof(std::vector<int>) > 0, "comes with this header");
+
+#include <executorch/extension/memory_allocator/cpu_caching_malloc_allocator.h>
 #include <executorch/extension/memory_allocator/memory_allocator_utils.h>
 #include <executorch/runtime/platform/runtime.h>
 #include <gtest/gtest.h>

@@ -11,10 +11,11 @@ from executorch.exir.torch_internals import (
     tree_map,
     tree_unflatten,
     treespec_dumps,
+    treespec_loads,
 )
 from executorch.exir.torch_internals import register_pytree_node as register_custom
-from executorch.exir.torch_internals import treespec_loads as from_str
 
+from_str = treespec_loads
 if not hasattr(TreeSpec, "to_str"):
     TreeSpec.to_str = treespec_dumps  # type: ignore[attr-defined]
 
@@ -26,4 +27,6 @@ __all__ = [
     "tree_flatten",
     "tree_map",
     "tree_unflatten",
+    "treespec_dumps",
+    "treespec_loads",
 ]

@@ -14,6 +14,7 @@ def test_a_tree_is_flattened_and_put_together_again() -> None:
 def test_the_text_of_a_spec_gives_the_spec() -> None:
     _, spec = pytree.tree_flatten(([1, 2], {"k": 3}))
     assert pytree.from_str(spec.to_str()) == spec
+    assert pytree.treespec_loads(pytree.treespec_dumps(spec)) == spec
 
 
 def test_one_value_is_given_to_all_leaves_below() -> None:

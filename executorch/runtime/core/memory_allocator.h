@@ -7,6 +7,7 @@
 #include <executorch/runtime/platform/assert.h>
 #include <executorch/runtime/platform/compiler.h>
 #include <executorch/runtime/platform/log.h>
+#include <executorch/runtime/platform/profiler.h>  // for programs that include only this
 
 namespace executorch {
 namespace runtime {

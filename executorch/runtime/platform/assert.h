@@ -2,6 +2,8 @@
 /// A failure logs at Fatal and aborts through the platform layer.
 #pragma once
 
+#include <cassert>  // for programs that include only this
+
 #include <executorch/runtime/platform/abort.h>
 #include <executorch/runtime/platform/compiler.h>
 #include <executorch/runtime/platform/log.h>

@@ -123,7 +123,6 @@ class EdgeOpOverloadPacket:
     def __init__(self, packet: OpOverloadPacket) -> None:
         self._op = packet
         self._qualified_op_name = packet_name(packet)
-        self.__name__ = packet.__name__
 
     def __getattr__(self, key: str) -> Any:
         if key.startswith("__") or key == "_op":
@@ -141,7 +140,15 @@ class EdgeOpOverloadPacket:
         return self._op(*args, **kwargs)
 
     def __repr__(self) -> str:
-        return f"<EdgeOpOverloadPacket(op='{self._qualified_op_name.replace('::', '.')}')>"
+        return f"<EdgeOpOverloadPacket(op='{self}')>"
+
+    def __str__(self) -> str:
+        return self._qualified_op_name.replace("::", ".")
+
+    @property
+    def __name__(self) -> str:
+        """Only when asked for: see `EdgeOpOverload._schema`."""
+        return str(self)
 
 
 class EdgeNamespace:

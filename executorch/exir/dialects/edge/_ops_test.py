@@ -18,6 +18,7 @@ def test_names():
     assert op.namespace == "aten"
     assert op._op is torch.ops.aten.add.Tensor
     assert "EdgeOpOverload: aten.add.Tensor" in str(op)
+    assert edge.aten.add.__name__ == str(edge.aten.add) == "aten.add"
 
 
 def test_printed_graphs_spell_the_dialect():

@@ -38,6 +38,13 @@ class DType(StrEnum):
     def to_torch_dtype(self) -> torch.dtype:
         return {"fp32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}[self.value]
 
+    @staticmethod
+    def from_torch_dtype(dtype: torch.dtype) -> DType:
+        for known in DType:
+            if known.to_torch_dtype() is dtype:
+                return known
+        raise ValueError(f"expected torch.float32, torch.float16 or torch.bfloat16, found {dtype}")
+
 
 class LLMEdgeManager:
     """Every step changes the manager and returns it.

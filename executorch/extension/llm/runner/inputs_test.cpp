@@ -1,9 +1,12 @@
 // What a runner is given, texts, conversations, images, sound and settings, and what it tells.
+#include <executorch/extension/llm/runner/stats.h>
+// Before anything else is included: it comes with the statistics.
+[[maybe_unused]] static const auto rss = &executorch::extension::llm::get_rss_bytes;
+
 #include <executorch/extension/llm/runner/chat_template.h>
 #include <executorch/extension/llm/runner/irunner.h>
 #include <executorch/extension/llm/runner/llm_runner_helper.h>
 #include <executorch/extension/llm/runner/multimodal_input.h>
-#include <executorch/extension/llm/runner/stats.h>
 #include <executorch/extension/llm/runner/util.h>
 #include <gtest/gtest.h>
 

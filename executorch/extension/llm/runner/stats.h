@@ -1,5 +1,7 @@
 #pragma once
 
+#include <executorch/extension/llm/runner/util.h>  // for programs that include only this
+
 #include <cinttypes>
 #include <cstdint>
 #include <string>

@@ -2,8 +2,11 @@
 /// stands behind them: namespace executorch::aten, alias exec_aten.
 #pragma once
 
+#include <algorithm>  // as irange.h: for programs that include only this
 #include <optional>
 #include <string_view>
+
+#include <c10/util/irange.h>
 
 #include <executorch/runtime/core/array_ref.h>
 #include <executorch/runtime/core/portable_type/bfloat16.h>
