@@ -41,7 +41,8 @@ from executorch.exir.passes.convert_constant_dim_order_pass import convert_const
 from executorch.exir.passes.memory_format_ops_pass import DimOrderOpsRevertPass
 from executorch.exir.passes.pass_registry import PassRegistry
 from executorch.exir.passes.reinplace import DEFAULT_INPLACEABLE_OPS, reinplace_pass
-from executorch.exir.program._fake_program import get_fake_program, update_to_real_program
+from executorch.exir.program import get_fake_program
+from executorch.exir.program._fake_program import update_to_real_program
 from executorch.exir.program._program import (
     _remove_invalid_ops_for_not_decompose,
     _transform,
@@ -340,6 +341,19 @@ def test_a_size_that_a_decomposition_fixes_is_an_error(monkeypatch: pytest.Monke
     monkeypatch.setattr(_to_edge, "decompose", fixing)
     with pytest.raises(RuntimeError, match="dimension 0 of input input.* declared dynamic"):
         to_edge(exported)
+
+
+def test_passes_take_a_program_under_its_public_name() -> None:
+    from executorch.exir.passes.debug_handle_generator_pass import generate_missing_debug_handles
+    from executorch.exir.passes.insert_write_back_for_buffers_pass import (
+        insert_write_back_for_buffers_pass,
+    )
+    from executorch.exir.passes.reinplace import reinplace_pass
+
+    program = to_edge(torch.export.export(torch.nn.ReLU(), (X,))).exported_program()
+    generate_missing_debug_handles(ep=program)
+    module, _ = insert_write_back_for_buffers_pass(ep=program)
+    assert module is reinplace_pass(ep=program).graph_module
 
 
 def test_a_fake_program_has_no_data_until_it_gets_some() -> None:

@@ -48,9 +48,9 @@ def merge_debug_handles(node: Node, gone: Node) -> None:
         node.meta["debug_handle"] = tuple(handles) if len(handles) > 1 else next(iter(handles))
 
 
-def generate_missing_debug_handles(program) -> None:  # type: ignore[no-untyped-def]
+def generate_missing_debug_handles(ep) -> None:  # type: ignore[no-untyped-def]
     """Give nodes that passes added after the numbering new handles, above the largest one."""
-    nodes = [n for gm in all_graph_modules(program.graph_module) for n in gm.graph.nodes]
+    nodes = [n for gm in all_graph_modules(ep.graph_module) for n in gm.graph.nodes]
     largest = max((h for n in nodes for h in debug_handles(n)), default=0)
     for node in nodes:
         if node.op not in ("placeholder", "output") and not node.meta.get("debug_handle"):

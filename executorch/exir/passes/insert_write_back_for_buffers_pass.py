@@ -54,11 +54,11 @@ class InsertWriteBackForBuffers(Pass):
 
 
 def insert_write_back_for_buffers_pass(
-    program: ExportedProgram,
+    ep: ExportedProgram,
 ) -> tuple[GraphModule, ExportGraphSignature]:
-    """`InsertWriteBackForBuffers` on `program` itself, whose graph and signature are returned."""
-    InsertWriteBackForBuffers()(program)
-    return program.graph_module, program.graph_signature
+    """`InsertWriteBackForBuffers` on `ep` itself, whose graph and signature are returned."""
+    InsertWriteBackForBuffers()(ep)
+    return ep.graph_module, ep.graph_signature
 
 
 def _is_written_in_place(value: object, buffer: Node) -> bool:

@@ -65,14 +65,14 @@ class Reinplace(Pass):
 
 
 def reinplace_pass(
-    program: ExportedProgram,
+    ep: ExportedProgram,
     ops_to_inplace: Iterable[Any] | None = None,
     inplace_overrides: Mapping[Any, Any] | None = None,
 ) -> ExportedProgram:
-    """`Reinplace` on `program` itself, which is returned."""
+    """`Reinplace` on `ep` itself, which is returned."""
     wanted = DEFAULT_INPLACEABLE_OPS if ops_to_inplace is None else ops_to_inplace
-    Reinplace(wanted, inplace_overrides or {})(program)
-    return program
+    Reinplace(wanted, inplace_overrides or {})(ep)
+    return ep
 
 
 def _check_override(functional: Any, in_place: Any) -> None:

@@ -11,6 +11,7 @@ __all__ = [
     "ExirExportedProgram",
     "_to_edge",
     "edge_to_executorch_passes",
+    "get_fake_program",
     "multi_method_program_to_executorch",
     "to_edge",
     "to_edge_transform_and_lower",
@@ -22,4 +23,8 @@ def __getattr__(name: str) -> Any:
 
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if name == "get_fake_program":
+        from executorch.exir.program._fake_program import get_fake_program
+
+        return get_fake_program
     return getattr(executorch.exir, name)

@@ -42,9 +42,7 @@ def name_tensors_once(program: ExportedProgram) -> ExportedProgram:
 def hold_written_parameters_in_buffers(program: ExportedProgram) -> None:
     """Changes the signature of a program that writes parameters: they are state, as buffers are."""
     signature = program.graph_signature
-    written = {
-        s.target for s in signature.output_specs if s.kind is OutputKind.PARAMETER_MUTATION
-    }
+    written = {s.target for s in signature.output_specs if s.kind is OutputKind.PARAMETER_MUTATION}
     for given in signature.input_specs:
         if given.kind is InputKind.PARAMETER and given.target in written:
             given.kind, given.persistent = InputKind.BUFFER, True
