@@ -186,6 +186,8 @@ def create_constant_nodes_and_return_specs(
 ) -> dict[str, InputSpec]:
     """Make the calls among the nodes placeholders; name -> specification of each new one."""
     specs: dict[str, InputSpec] = {}
+    if not const_node_to_tensor:  # a program without tensors has no fake mode
+        return specs
     first_input = get_first_user_input(exported_program)
     mode = get_fake_mode(exported_program)
     for node, tensor in const_node_to_tensor.items():

@@ -334,3 +334,16 @@ def test_both_ways_of_decomposing_give_equal_graphs(name, monkeypatch):
     monkeypatch.setattr(_decompose, "_spliced", refuse)
     general = to_edge(program).exported_program()
     assert looks(given) == looks(general)
+
+
+class Settings(nn.Module):
+    """A method without tensors, as for what an application asks a program."""
+
+    def forward(self, n: int):
+        return 5, n, True
+
+
+def test_methods_without_tensors_are_programs():
+    edge = to_edge(export(Settings(), (3,)))
+    method = Runtime.get().load_program(edge.to_executorch().buffer).load_method("forward")
+    assert method.execute([3]) == [5, 3, True]
