@@ -308,6 +308,53 @@ class OnlyLaterTokensFused(Model):
         return F.scaled_dot_product_attention(q, k, v, attn_mask=mask)
 
 
+class TokensHideScores(Model):
+    """A token that takes out all its scores leaves low ones, as high as those of later tokens."""
+
+    def attend(self, q: Tensor, k: Tensor, v: Tensor, n: int) -> Tensor:
+        scores = (q @ k.transpose(2, 3)).masked_fill(~_causal(n), -1e9)
+        return F.softmax(scores.masked_fill(q[..., :1] > 0, -1e9), -1) @ v
+
+
+class ScoresHideScores(Model):
+    def attend(self, q: Tensor, k: Tensor, v: Tensor, n: int) -> Tensor:
+        scores = q @ k.transpose(2, 3)
+        scores = torch.where(scores > 0, scores, -1e9).masked_fill(~_causal(n), -1e9)
+        return F.softmax(scores, -1) @ v
+
+
+class LowNumberAdded(Model):
+    """All scores are as low as those of later tokens."""
+
+    def attend(self, q: Tensor, k: Tensor, v: Tensor, n: int) -> Tensor:
+        scores = (q @ k.transpose(2, 3) - 1e9).masked_fill(~_causal(n), -1e9)
+        return F.softmax(scores, -1) @ v
+
+
+class OneHeadSeesNone(Model):
+    """Each head attends to the token that is as many before as heads are before it."""
+
+    def mask(self, n: int) -> Tensor:
+        i = torch.arange(n)
+        seen = i[:, None] - i == torch.arange(HEADS)[:, None, None]
+        return torch.where(seen, 0.0, -1e9)
+
+    def attend(self, q: Tensor, k: Tensor, v: Tensor, n: int) -> Tensor:
+        return F.softmax(q @ k.transpose(2, 3) + self.mask(n), -1) @ v
+
+
+class OneHeadSeesNoneFused(OneHeadSeesNone):
+    def attend(self, q: Tensor, k: Tensor, v: Tensor, n: int) -> Tensor:
+        return F.scaled_dot_product_attention(q, k, v, attn_mask=self.mask(n))
+
+
+class OneHeadSeesNoneByBool(OneHeadSeesNone):
+    """What attends to none by that is zero."""
+
+    def attend(self, q: Tensor, k: Tensor, v: Tensor, n: int) -> Tensor:
+        return F.scaled_dot_product_attention(q, k, v, attn_mask=self.mask(n) == 0)
+
+
 class BiasByLength(BiasFromEnd):
     """The slope changes with the number of tokens."""
 
@@ -361,6 +408,7 @@ CAUSAL_SPELLINGS: list[type[nn.Module]] = [
     Einsum, TypeOfQueries, WithWeights, MaskLikeScores, MaskOfScoresType, LowLikeScores, Subtracted,
     UnitQueries, PositionsLikeTokens, Experts, Sorted, DropoutOfPositions, Sink, SinkByQuery,
     LogSumOfScores, BiasFromEnd, LargerOfMasked, WrittenInParts,
+    OneHeadSeesNoneByBool,
 ]  # fmt: skip
 
 NOT_CAUSAL_SPELLINGS: dict[Any, str] = {
@@ -372,7 +420,7 @@ NOT_CAUSAL_SPELLINGS: dict[Any, str] = {
     MaskNotAdded: "no mask keeps a token from attending to later ones",
     HighInsteadOfLow: "the mask lets token 0 attend to token 1",
     MaskTakenBack: "the mask lets token 0 attend to token 1",
-    MaskFilledAgain: "the mask lets token 0 attend to token 1",
+    MaskFilledAgain: "no mask keeps a token from attending to later ones",
     MaskMadeSmall: "no mask keeps a token from attending to later ones",
     HalfMaskedSink: "the mask lets token 0 attend to token 1",
     SinkKept: "columns beside those of the keys are not cut off",
@@ -380,6 +428,11 @@ NOT_CAUSAL_SPELLINGS: dict[Any, str] = {
     SinkBefore: "values are joined along the tokens|tokens lie along|scores are joined",
     OnlyLaterTokens: "the mask lets token 0 attend to none",
     OnlyLaterTokensFused: "the mask lets token 0 attend to none",
+    TokensHideScores: "gt, which depends on tokens, says which scores are taken out",
+    ScoresHideScores: "gt, which depends on tokens, says which scores are taken out",
+    LowNumberAdded: r"\(sub.Tensor\): the mask lets token 0 attend to none",
+    OneHeadSeesNone: "the mask lets token 0 attend to none",
+    OneHeadSeesNoneFused: "the mask lets token 0 attend to none",
     BiasByLength: "its value changes with the number of tokens",
     BiasOfAllFromEnd: "among scores that the number of tokens shifts, others are not",
     BiasFromEndTimes: "scores that the number of tokens shifts are not only added to",

@@ -12,8 +12,11 @@ from torch import Tensor, nn
 from executorch.exir import NotCausalError, make_incremental, to_edge
 from executorch.runtime import Runtime
 from tests.incremental.incremental_test import check, check_refusal, exported, first, made, texts
+from tests.incremental.letters import CAUSAL_LETTERS, NOT_CAUSAL_LETTERS
+from tests.incremental.lookups import CAUSAL_LOOKUPS, NOT_CAUSAL_LOOKUPS
 from tests.incremental.models import Model, _causal
 from tests.incremental.spellings import CAUSAL_SPELLINGS, NOT_CAUSAL_SPELLINGS
+from tests.incremental.weights import CAUSAL_WEIGHTS, NOT_CAUSAL_WEIGHTS
 
 
 def run_of(model: nn.Module) -> Any:
@@ -22,15 +25,27 @@ def run_of(model: nn.Module) -> Any:
     return lambda ids: method.execute([ids])
 
 
-@pytest.mark.parametrize("kind", CAUSAL_SPELLINGS, ids=lambda k: k.__name__)
+_CAUSAL = [*CAUSAL_SPELLINGS, *CAUSAL_WEIGHTS, *CAUSAL_LOOKUPS, *CAUSAL_LETTERS]
+
+
+@pytest.mark.parametrize("kind", _CAUSAL, ids=lambda k: k.__name__)
 def test_results_are_those_of_the_model(kind: type[nn.Module]) -> None:
     model = made(kind)
     check(model, run_of(model))
 
 
-@pytest.mark.parametrize("kind", NOT_CAUSAL_SPELLINGS, ids=lambda k: k.__name__)
+_NOT_CAUSAL = {
+    **NOT_CAUSAL_SPELLINGS,
+    **NOT_CAUSAL_WEIGHTS,
+    **NOT_CAUSAL_LOOKUPS,
+    **NOT_CAUSAL_LETTERS,
+}
+
+
+@pytest.mark.parametrize("kind", _NOT_CAUSAL, ids=lambda k: k.__name__)
 def test_what_looks_ahead_is_refused_with_its_line(kind: type[nn.Module]) -> None:
-    check_refusal(kind, NOT_CAUSAL_SPELLINGS[kind], "spellings.py", "models.py")
+    files = ("spellings.py", "models.py", "weights.py", "lookups.py", "letters.py")
+    check_refusal(kind, _NOT_CAUSAL[kind], *files)
 
 
 def test_activations_that_torchao_quantizes_by_token_are_rows() -> None:
@@ -80,5 +95,5 @@ def test_in_float_the_lowest_half_is_no_mask() -> None:
             scores = (q @ k.transpose(2, 3)).masked_fill(~_causal(n), -65504.0)
             return F.softmax(scores, -1) @ v
 
-    with pytest.raises(NotCausalError, match="no mask keeps a token from attending"):
+    with pytest.raises(NotCausalError, match="no mask keeps a .*; a mask is .* -1e9 or less"):
         make_incremental(exported(made(HalfsLowest)))

@@ -64,7 +64,9 @@ FAMILIES: dict[str, tuple[str, dict[str, Any]]] = {
     "mixtral": ("mixtral", {**_SMALL, **_MIXTURE}),
     "qwen3_moe": ("qwen3_moe", {**_SMALL, **_MIXTURE, "num_experts": 4}),
     "gpt_oss": ("gpt_oss", {**_SMALL, **_MIXTURE, "sliding_window": 8}),
+    "deepseek_v2": ("deepseek_v2", {**_SMALL, **_MIXTURE, **_LATENT}),
     "deepseek_v3": ("deepseek_v3", {**_SMALL, **_MIXTURE, **_LATENT}),
+    "inkling_text": ("inkling_text", {**_SMALL, **_MIXTURE, "sliding_window": 8}),
     # Its table of distances is one longer than the texts: torch.export needs that.
     "mpt": (
         "mpt",

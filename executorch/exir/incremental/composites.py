@@ -9,6 +9,7 @@ from torch import Tensor
 from torch.export import ExportedProgram, default_decompositions
 from torch.fx import Node
 
+from executorch.exir.incremental.einsum import EINSUM, is_understood
 from executorch.exir.incremental.rules import is_known
 from executorch.exir.torch_internals import DispatchKey, OpOverload, schema_of
 
@@ -26,8 +27,10 @@ def decompose_unknown(program: ExportedProgram) -> ExportedProgram:
               so that they depend on the number of tokens, or nothing, but not on tokens; values
     Leaves    all else as it is, attention and linear layers among it
     """
-    targets = {n.target for n in _computed_from_inputs(program)}
+    computed = _computed_from_inputs(program)
+    targets = {n.target for n in computed}
     composed = {t for t in targets if _is_unknown_composite(t)}
+    composed |= {n.target for n in computed if n.target is EINSUM and not is_understood(n)}
     taken = targets & _TAKEN.keys()
     if not composed and not taken and not any(_is_captured(n) for n in program.graph.nodes):
         return program

@@ -40,6 +40,8 @@ def classify_padding(rw: Rewriter, node: Node) -> Value:
     before, behind = amounts[at : at + 2] or (0, 0)
     if (before, behind) == (0, 0):
         return Value(Kind.ROWS, value.row)
+    if isinstance(before, int) and before == -behind > 0:
+        return Value(Kind.ROWS, value.row)  # moved on by as many
     if not isinstance(before, int) or before < 0 or behind != 0:
         raise NotCausalError(node, "tokens are padded elsewhere than before the first")
     return Value(Kind.PADDED, value.row, before=before)

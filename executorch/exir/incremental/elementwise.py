@@ -13,6 +13,7 @@ from executorch.exir.incremental.rewriter import Rewriter
 from executorch.exir.incremental.shifts import is_shifted_table, remains_shifted
 from executorch.exir.incremental.sinks import common_sinks
 from executorch.exir.incremental.values import Kind, Value
+from executorch.exir.incremental.zeros import PAIRS, is_zero_later
 
 aten = torch.ops.aten
 
@@ -21,16 +22,12 @@ aten = torch.ops.aten
 ELEMENTWISE = {
     aten.dropout.default, aten.native_dropout.default, aten.to.dtype, aten.to.dtype_layout,
     aten.to.device, aten._to_copy.default, aten.masked_fill.Tensor, aten.where.ScalarOther,
-    aten.where.ScalarSelf, aten.lift_fresh_copy.default,
+    aten.where.ScalarSelf, aten.lift_fresh_copy.default, aten.floor_divide.default,
+    aten.log_sigmoid.default,
     "quantized_decomposed.quantize_per_token.default",
     "quantized_decomposed.dequantize_per_token.default",
     "quantized_decomposed.quantize_per_tensor.default",
     "quantized_decomposed.dequantize_per_tensor.default",
-}  # fmt: skip
-# Zero stays zero.
-_KEEPS_ZERO = {
-    aten.mul.Tensor, aten.mul.Scalar, aten.div.Tensor, aten.div.Scalar, aten.dropout.default,
-    aten.to.dtype, aten.to.dtype_layout, aten.to.device, aten._to_copy.default,
 }  # fmt: skip
 
 
@@ -63,10 +60,12 @@ def classify_elementwise(rw: Rewriter, node: Node) -> Value:
         if rw.values[operand].kind is Kind.LENGTH:
             shifted |= _check_table(rw, node, operand, roles)
     row = places["row"][0]
-    if Kind.SCORES in kinds:
+    if kinds & set(PAIRS):
         col = places["col"][0]
         beside = common_sinks(rw, node)
         shifted |= remains_shifted(rw, node)
+        if not shifted and is_zero_later(rw, node, row, col):
+            return Value(Kind.WEIGHTS, row, col, beside=beside)
         return Value(
             Kind.SCORES,
             row,
@@ -75,10 +74,6 @@ def classify_elementwise(rw: Rewriter, node: Node) -> Value:
             beside=beside,
             shifted=shifted,
         )
-    if Kind.WEIGHTS in kinds:
-        if node.target not in _KEEPS_ZERO:
-            raise NotCausalError(node, "weights of later tokens may not stay zero")
-        return Value(Kind.WEIGHTS, row, places["col"][0], beside=common_sinks(rw, node))
     return Value(Kind.ROWS, row)
 
 

@@ -20,6 +20,8 @@ aten = torch.ops.aten
 _LOW = -1e9
 
 
+_MASKS = "a mask is false, or -1e9 or less, or the lowest number of its type"
+
 # What is added to low scores is less than they are by this factor, and what they are divided by is
 # less than it, so that they stay low.
 _MARGIN = 100
@@ -46,20 +48,21 @@ WHERE = {aten.where.self, aten.where.ScalarOther, aten.where.ScalarSelf}
 
 def hidden_after(rw: Rewriter, node: Node, row: int, col: int) -> Tensor | None:
     """`hidden` of an elementwise operator's result whose operands hold scores."""
-    known = [rw.values[n].hidden for n in node.all_input_nodes if rw.values[n].kind is Kind.SCORES]
+    known = [rw.values[n].hidden for n in node.all_input_nodes if _is_scores(rw, n)]
     before = known[0] if len(known) == 1 else None
     if node.target in ADD | SUBTRACT:
         return _hidden_by_sum(rw, node, known, row, col)
-    if node.target in FILL and rw.values[arguments(node)[0]].kind is Kind.SCORES:
+    if node.target in FILL and _is_scores(rw, arguments(node)[0]):
         mask, value = arguments(node)[1:3]
         if is_low(rw, node, value):
-            return _either(before, _entries(rw, node, mask, row, col, lambda m: m))
-        stays = _entries(rw, node, mask, row, col, lambda m: ~m)
+            _require_known(rw, node, mask)
+            return _either(before, _hidden(rw, node, mask, row, col, lambda m: m))
+        stays = where_all(rw, node, mask, row, col, lambda m: ~m)
         return None if before is None or stays is None else before & stays
     if node.target in WHERE:
         return _hidden_by_where(rw, node, before, row, col)
     if node.target in KEEP:
-        return before
+        return before if node.meta["val"].dtype.is_floating_point else None
     if node.target in _SCALE and _keeps_low(rw, node):
         return before
     if node.target in _MAXIMUM:
@@ -71,29 +74,53 @@ def hidden_after(rw: Rewriter, node: Node, row: int, col: int) -> Tensor | None:
 def require_causal(rw: Rewriter, node: Node, hidden: Tensor | None) -> None:
     if rw.maximum**2 > MOST_ELEMENTS:
         raise NotCausalError(node, f"{rw.maximum} tokens are too many to look at each pair of them")
-    ahead = torch.ones(rw.maximum, rw.maximum, dtype=torch.bool).triu(1)
-    if rw.maximum == 1 or (hidden is not None and bool(hidden[ahead].all())):
+    if hides_later(rw, hidden):
         return
     if hidden is None:
-        raise NotCausalError(node, "no mask keeps a token from attending to later ones")
-    row, col = (ahead & ~hidden).nonzero()[0].tolist()
+        raise NotCausalError(node, f"no mask keeps a token from attending to later ones; {_MASKS}")
+    row, col = (_later(rw) & ~hidden).nonzero()[0].tolist()
     raise NotCausalError(
-        node, f"the mask lets token {row} attend to token {col}, which comes later"
+        node, f"the mask lets token {row} attend to token {col}, which comes later; {_MASKS}"
     )
+
+
+def hides_later(rw: Rewriter, hidden: Tensor | None) -> bool:
+    """Whether it is true for all tokens later than the query."""
+    return rw.maximum == 1 or (hidden is not None and bool(hidden[_later(rw)].all()))
+
+
+def _later(rw: Rewriter) -> Tensor:
+    return torch.ones(rw.maximum, rw.maximum, dtype=torch.bool).triu(1)
 
 
 def require_seen(node: Node, hidden: Tensor | None) -> None:
     """Low scores count nothing beside others. Where there are no others, they count."""
-    none = torch.zeros(0) if hidden is None else hidden.all(1).nonzero()
+    none = torch.zeros(0) if hidden is None else hidden.all(-1).nonzero()
     if none.numel():
-        raise NotCausalError(node, f"the mask lets token {int(none[0])} attend to none, not itself")
+        token = int(none[0, -1])
+        raise NotCausalError(node, f"the mask lets token {token} attend to none, not itself")
 
 
 def hidden_by_mask(rw: Rewriter, node: Node, mask: Node, rank: int) -> Tensor | None:
     """Of the fused operator's mask: false, or very low, along the last two of `rank` dims."""
     keep = rw.lengths.longest(mask)
-    low = ~keep if keep.dtype == torch.bool else keep <= _lowest(keep.dtype)
-    return _plane(rw, mask, low, rank, rank - 2, rank - 1)
+    if keep.dtype == torch.bool:  # what attends to none by that is zero
+        return _plane(rw, _planes(rw, ~keep, rank, rank - 2, rank - 1))
+    planes = _planes(rw, keep <= _lowest(keep.dtype), rank, rank - 2, rank - 1)
+    require_seen(node, planes)
+    return _plane(rw, planes)
+
+
+def where_all(rw: Rewriter, node: Node, mask: Any, row: int, col: int, test: Any) -> Tensor | None:
+    """Where `test` of a mask, or of a number, is true in all heads."""
+    if rw.maximum**2 > MOST_ELEMENTS:
+        return None
+    return _plane(rw, _entries(rw, node, mask, row, col, test))
+
+
+def _is_scores(rw: Rewriter, given: Any) -> bool:
+    """Weights are scores, too."""
+    return isinstance(given, Node) and rw._is(given, Kind.SCORES, Kind.WEIGHTS)
 
 
 def _alpha(node: Node) -> Any:
@@ -102,11 +129,7 @@ def _alpha(node: Node) -> Any:
 
 def _other(node: Node, known: list[Any], rw: Rewriter) -> Any:
     return next(
-        (
-            a
-            for a in arguments(node)[:2]
-            if not (isinstance(a, Node) and rw.values[a].kind is Kind.SCORES)
-        ),
+        (a for a in arguments(node)[:2] if not _is_scores(rw, a)),
         None,
     )
 
@@ -145,17 +168,30 @@ def _keeps_low(rw: Rewriter, node: Node) -> bool:
 
 
 def _entries(rw: Rewriter, node: Node, mask: Any, row: int, col: int, test: Any) -> Tensor | None:
-    if not isinstance(mask, Node) or rw.values[mask].kind not in (Kind.FIXED, Kind.LENGTH):
-        return None
+    """`test` of a mask, or of a number for all scores, as _planes gives it."""
     rank = node.meta["val"].dim()
-    return _plane(rw, mask, test(rw.lengths.longest(mask)), rank, row, col)
+    if isinstance(mask, (int, float)):
+        number = torch.tensor(mask, dtype=node.meta["val"].dtype)
+        return _planes(rw, test(number), rank, row, col)
+    if not isinstance(mask, Node) or not isinstance(mask.meta["val"], Tensor):
+        return None
+    if rw.values[mask].kind not in (Kind.FIXED, Kind.LENGTH):
+        return None
+    return _planes(rw, test(rw.lengths.longest(mask)), rank, row, col)
+
+
+def _hidden(rw: Rewriter, node: Node, mask: Any, row: int, col: int, test: Any) -> Tensor | None:
+    """Where `test` of the mask is true, and scores become low; some of each token's must not."""
+    planes = _entries(rw, node, mask, row, col, test)
+    require_seen(node, planes)
+    return _plane(rw, planes)
 
 
 def _low_entries(
     rw: Rewriter, node: Node, mask: Any, row: int, col: int, sign: int = 1
 ) -> Tensor | None:
     """Where sign * mask is so low that it takes out the score that it is added to."""
-    return _entries(rw, node, mask, row, col, lambda m: sign * m <= _lowest(m.dtype))
+    return _hidden(rw, node, mask, row, col, lambda m: sign * m <= _lowest(m.dtype))
 
 
 def _hidden_by_sum(rw: Rewriter, node: Node, known: list[Any], row: int, col: int) -> Tensor | None:
@@ -165,7 +201,8 @@ def _hidden_by_sum(rw: Rewriter, node: Node, known: list[Any], row: int, col: in
     if len(known) != 1 or _alpha(node) != 1 or (is_difference and arguments(node)[1] is not other):
         return None
     before, sign = known[0], -1 if is_difference else 1
-    stays = _entries(rw, node, other, row, col, lambda m: sign * m <= -_lowest(m.dtype) / _MARGIN)
+    highest = -_lowest(node.meta["val"].dtype) / _MARGIN
+    stays = where_all(rw, node, other, row, col, lambda m: sign * m <= highest)
     if before is not None and stays is not None:
         before = before & stays
     return _either(before, _low_entries(rw, node, other, row, col, sign))
@@ -178,26 +215,37 @@ def hidden_by_addend(rw: Rewriter, node: Node, row: int, col: int) -> Tensor | N
     return _low_entries(rw, node, arguments(node)[0], row, col)
 
 
-def _plane(
-    rw: Rewriter, mask: Node, hidden: Tensor, rank: int, row: int, col: int
-) -> Tensor | None:
-    """True where all of `hidden` at (row, col) is true; None where dims do not fit."""
-    hidden = hidden.reshape([1] * (rank - hidden.dim()) + list(hidden.shape))
+def _planes(rw: Rewriter, found: Tensor, rank: int, row: int, col: int) -> Tensor | None:
+    """`found` as [heads and all else, row or 1, col or 1]; None where dims do not fit."""
+    found = found.reshape([1] * (rank - found.dim()) + list(found.shape))
     n = rw.maximum
-    if hidden.shape[row] not in (1, n) or hidden.shape[col] not in (1, n):
+    if found.shape[row] not in (1, n) or found.shape[col] not in (1, n):
         return None
     others = [d for d in range(rank) if d not in (row, col)]
-    plane = hidden.permute(*others, row, col).reshape(-1, hidden.shape[row], hidden.shape[col])
-    return plane.all(0).expand(n, n)
+    return found.permute(*others, row, col).reshape(-1, found.shape[row], found.shape[col])
+
+
+def _plane(rw: Rewriter, planes: Tensor | None) -> Tensor | None:
+    """True where all are true."""
+    return None if planes is None else planes.all(0).expand(rw.maximum, rw.maximum)
 
 
 def _hidden_by_where(
     rw: Rewriter, node: Node, before: Tensor | None, row: int, col: int
 ) -> Tensor | None:
     condition, yes, no = arguments(node)
-    is_scores = [isinstance(a, Node) and rw.values[a].kind is Kind.SCORES for a in (yes, no)]
-    if is_scores == [True, False] and is_low(rw, node, no):
-        return _either(before, _entries(rw, node, condition, row, col, lambda m: ~m))
-    if is_scores == [False, True] and is_low(rw, node, yes):
-        return _either(before, _entries(rw, node, condition, row, col, lambda m: m))
-    return None
+    is_scores = [_is_scores(rw, a) for a in (yes, no)]
+    if sum(is_scores) != 1 or not is_low(rw, node, no if is_scores[0] else yes):
+        return None
+    _require_known(rw, node, condition)
+    hides_where = not is_scores[0]
+    return _either(before, _hidden(rw, node, condition, row, col, lambda m: m == hides_where))
+
+
+def _require_known(rw: Rewriter, node: Node, condition: Node) -> None:
+    """Where tokens or scores say what is taken out, that may be all that a token attends to: then
+    low scores, those of later tokens among them, are as high as each other."""
+    if rw.values[condition].kind not in (Kind.FIXED, Kind.LENGTH):
+        raise NotCausalError(
+            node, f"{condition.name}, which depends on tokens, says which scores are taken out"
+        )

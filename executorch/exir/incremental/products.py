@@ -65,7 +65,17 @@ def _product_value(rw: Rewriter, node: Node, a: Node, b: Node) -> Value:
         return Value(Kind.ROWS, va.row + rank - rank_a)
     elif va.kind is Kind.FIXED and vb.kind is Kind.ROWS and vb.row != n - 1:
         return Value(Kind.ROWS, vb.row + rank - rank_b)
+    elif va.kind is Kind.LENGTH and vb.kind is Kind.ROWS and vb.row < n - 1:
+        return _by_position(rw, node, a, vb.row + rank - rank_b)
+    elif va.kind is Kind.ROWS and vb.kind is Kind.LENGTH and va.row < m:
+        return _by_position(rw, node, b, va.row + rank - rank_a)
     raise NotCausalError(node, "a product that sums over tokens, but is no attention")
+
+
+def _by_position(rw: Rewriter, node: Node, table: Node, row: int) -> Value:
+    """Of a product for each token with what its position says."""
+    check_table_dims(rw, node, table, {row: "row"})
+    return Value(Kind.ROWS, row)
 
 
 def is_other_side(rw: Rewriter, node: Node, operand: Node) -> bool:

@@ -304,6 +304,10 @@ class Rewriter:
         ]
         return self.call(aten.full.default, sizes, number.item(), dtype=number.dtype)
 
+    def cut_rows(self, of_all: Node, dim: int) -> Node:
+        """Entries start..T of a value of all tokens."""
+        return self._slice(of_all, dim, self.start, self.count)
+
     def _slice(self, node: Node, dim: int, first: Any, count: Node) -> Node:
         shape = list(node.meta["val"].shape)
         shape[dim] = count.meta["val"]

@@ -17,6 +17,7 @@ from torch.fx import Node
 from executorch.exir.incremental.attention import classify_attention, make_attention
 from executorch.exir.incremental.convolution import (
     CONVOLUTIONS,
+    CUTS,
     PADDINGS,
     classify_convolution,
     classify_cut,
@@ -24,9 +25,11 @@ from executorch.exir.incremental.convolution import (
     make_convolution,
     make_cut,
 )
+from executorch.exir.incremental.einsum import EINSUM, classify_einsum, make_einsum
 from executorch.exir.incremental.elementwise import (
     ELEMENTWISE,
     aligned,
+    check_table_dims,
     classify_elementwise,
     tensor_operands,
 )
@@ -47,6 +50,12 @@ from executorch.exir.incremental.products import (
     is_other_side,
 )
 from executorch.exir.incremental.rewriter import FULL, ROWS, Rewriter
+from executorch.exir.incremental.running import (
+    RUNNING,
+    classify_moved_on,
+    is_of_all,
+    make_of_all,
+)
 from executorch.exir.incremental.sinks import (
     OVER_KEYS,
     classify_over_keys,
@@ -62,6 +71,7 @@ from executorch.exir.incremental.values import (
     arguments,
     bound_arguments,
 )
+from executorch.exir.incremental.zeros import PAIRS, classify_tril, make_tril
 from executorch.exir.torch_internals import OpOverload
 
 aten = torch.ops.aten
@@ -79,6 +89,7 @@ _ALONG_DIMS = {
     aten.log_softmax.int, aten._log_softmax.default, aten.glu.default, aten.sort.default,
     aten.topk.default, aten.linalg_vector_norm.default,
 }  # fmt: skip
+_LOOKUPS = {aten.index.Tensor, aten.index_select.default}
 _JOINS = {aten.cat.default, aten.stack.default}
 # Places along a dim are picked, token by token: which argument the dim is.
 _PICKS: dict[Any, int] = {
@@ -138,12 +149,16 @@ def _without_tokens(rw: Rewriter, kinds: set[Kind], fake: Any) -> Value:
 
 def _with_tokens(rw: Rewriter, node: Node) -> Any:
     padded = any(rw._is(n, Kind.PADDED) for n in node.all_input_nodes)
+    if padded and node.target in CUTS:
+        return classify_moved_on(rw, node)
     if padded and node.target not in CONVOLUTIONS:
         raise NotCausalError(node, "tokens padded before the first, and no convolution of them")
     if any(rw._is(n, Kind.LONGER) for n in node.all_input_nodes):
         return classify_cut(rw, node)
     if node.target in MOVES and rw.operand_value(node, 0).beside:
         return classify_without_sink(rw, node)
+    if node.target in _LOOKUPS and rw.operand_value(node, 0).kind is Kind.FIXED:
+        return _classify_lookup(rw, node)
     if is_selection(rw, node):
         return LAST
     rule = _rule(node.target)
@@ -188,6 +203,44 @@ def _classify_embedding(rw: Rewriter, node: Node) -> Value:
     return ids
 
 
+def _classify_lookup(rw: Rewriter, node: Node) -> Value:
+    """Entries of a constant at the places that the tokens say."""
+    if node.target is aten.index_select.default:
+        dim, ids = arguments(node)[1:3]
+    else:
+        dim, ids = next((d, n) for d, n in enumerate(arguments(node)[1]) if n is not None)
+    value, fake = rw.values[ids], ids.meta["val"]
+    is_single = len(node.all_input_nodes) == 2
+    if not is_single or value.kind is not Kind.ROWS or fake.dtype in (torch.bool, torch.uint8):
+        raise NotCausalError(node, "its entries are picked by more than one tensor, or by truth")
+    return Value(Kind.ROWS, dim % arguments(node)[0].meta["val"].dim() + value.row)
+
+
+def _classify_one_hot(rw: Rewriter, node: Node) -> Value:
+    value = rw.operand_value(node, 0)
+    if value.kind is not Kind.ROWS:
+        raise NotCausalError(node, "scores or weights are its operand, no numbers of classes")
+    return value
+
+
+def _classify_complex(rw: Rewriter, node: Node) -> Value:
+    """Of the last dim, which the two parts of a number have, or which they get."""
+    value, rank = rw.operand_value(node, 0), arguments(node)[0].meta["val"].dim()
+    is_last = value.row == rank - 1 and node.target is aten.view_as_complex.default
+    if value.kind is not Kind.ROWS or is_last:
+        raise NotCausalError(node, "tokens, scores or weights would be parts of complex numbers")
+    return value
+
+
+def _classify_batch_norm(rw: Rewriter, node: Node) -> Value:
+    value = rw.operand_value(node, 0)
+    if bound_arguments(node)["training"]:
+        raise NotCausalError(node, "a batch norm in training mode; export model.eval()")
+    if value.kind is not Kind.ROWS or value.row == 1:
+        raise NotCausalError(node, "a batch norm whose channels are tokens")
+    return value
+
+
 def _classify_join(rw: Rewriter, node: Node) -> Value:
     dim = arguments(node)[1] if len(arguments(node)) > 1 else 0
     rank = node.meta["val"].dim()
@@ -212,6 +265,20 @@ def _classify_join(rw: Rewriter, node: Node) -> Value:
     return Value(Kind.ROWS, row + 1 if stacks and dim <= row else row)
 
 
+def _classify_gather(rw: Rewriter, node: Node) -> Value:
+    """Of a query's numbers, such as one for each distance, one for each key."""
+    operand, dim, index = arguments(node)[:3]
+    value, dim = rw.values[operand], dim % node.meta["val"].dim()
+    places = token_dims(index.meta["val"], rw.symbol)
+    is_by_key = rw.values[index].kind is Kind.LENGTH and dim in places
+    if value.kind is not Kind.ROWS or not is_by_key or set(places) != {value.row, dim}:
+        return _classify_pick(rw, node)
+    if value.row == dim:
+        raise NotCausalError(node, "it picks among tokens")
+    check_table_dims(rw, node, index, {value.row: "row", dim: "col"})
+    return Value(Kind.SCORES, value.row, dim)
+
+
 def _classify_pick(rw: Rewriter, node: Node) -> Value:
     value = classify_elementwise(rw, node)
     if value.kind is not Kind.ROWS:
@@ -226,8 +293,10 @@ def _classify_pick(rw: Rewriter, node: Node) -> Value:
 
 def _classify_along_dims(rw: Rewriter, node: Node) -> Any:
     value = rw.operand_value(node, 0)
-    if value.kind is Kind.SCORES and node.target in OVER_KEYS:
+    if value.kind in PAIRS and node.target in OVER_KEYS:
         return classify_over_keys(rw, node)
+    if value.kind is Kind.WEIGHTS and node.target is aten.sum.dim_IntList:
+        return _classify_sum_of_weights(rw, node, value)
     if value.kind is not Kind.ROWS:
         raise NotCausalError(node, "scores that were not made weights by a softmax over the keys")
     rank = arguments(node)[0].meta["val"].dim()
@@ -240,12 +309,21 @@ def _classify_along_dims(rw: Rewriter, node: Node) -> Any:
         dims = list(range(rank))
     else:
         dims = [d % rank for d in (given if isinstance(given, (list, tuple)) else [given])]
+    if value.row in dims and node.target in RUNNING:
+        return value
     if value.row in dims:
         raise NotCausalError(node, "it computes over the tokens")
     fake = node.meta["val"]
     if isinstance(fake, (list, tuple)):
         return [Value(Kind.ROWS, _only_token_dim(rw, node, v)) for v in fake]
     return Value(Kind.ROWS, _only_token_dim(rw, node, fake))
+
+
+def _classify_sum_of_weights(rw: Rewriter, node: Node, value: Value) -> Value:
+    rank = arguments(node)[0].meta["val"].dim()
+    if [d % rank for d in arguments(node)[1] or ()] != [value.col]:
+        raise NotCausalError(node, "weights that are not added over the keys alone")
+    return Value(Kind.ROWS, _only_token_dim(rw, node, node.meta["val"]))
 
 
 def _only_token_dim(rw: Rewriter, node: Node, fake: Tensor) -> int:
@@ -257,7 +335,7 @@ def _only_token_dim(rw: Rewriter, node: Node, fake: Tensor) -> int:
 
 def _classify_softmax(rw: Rewriter, node: Node) -> Value:
     value = rw.operand_value(node, 0)
-    if value.kind is not Kind.SCORES:
+    if value.kind not in PAIRS:
         return _classify_along_dims(rw, node)  # type: ignore[no-any-return]
     dim = arguments(node)[1] % node.meta["val"].dim()
     if dim != value.col:
@@ -279,9 +357,15 @@ _RULES: dict[Any, Rule] = {
     **dict.fromkeys(_SOFTMAX, _classify_softmax),
     **dict.fromkeys(_JOINS, _classify_join),
     **dict.fromkeys(_PICKS, _classify_pick),
+    aten.tril.default: classify_tril,
+    aten.one_hot.default: _classify_one_hot,
+    **dict.fromkeys((aten.view_as_complex.default, aten.view_as_real.default), _classify_complex),
+    aten.batch_norm.default: _classify_batch_norm,
     aten.linear.default: classify_linear,
     aten.embedding.default: _classify_embedding,
     _ATTENTION: classify_attention,
+    EINSUM: classify_einsum,
+    aten.gather.default: _classify_gather,
 }
 
 
@@ -303,6 +387,12 @@ def apply(rw: Rewriter, node: Node, version: str) -> Any:
         return source[arguments(node)[1]]
     if node.target is _ATTENTION:
         return make_attention(rw, node)
+    if node.target is EINSUM:
+        return make_einsum(rw, node)
+    if node.target is aten.tril.default:
+        return make_tril(rw, node)
+    if version == ROWS and is_of_all(rw, node):
+        return make_of_all(rw, node)
     if node.target in CONVOLUTIONS:
         return make_convolution(rw, node)
     if any(rw._is(n, Kind.LONGER) for n in node.all_input_nodes):

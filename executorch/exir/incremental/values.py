@@ -19,7 +19,7 @@ class Kind(Enum):
     PADDED = auto()  # rows behind `before` entries of a constant
     LONGER = auto()  # rows, and behind them entries that look beyond the last token
     SCORES = auto()  # an entry on the tokens up to the larger of its indices along `row` and `col`
-    WEIGHTS = auto()  # scores after softmax along `col`: zero where col > row
+    WEIGHTS = auto()  # scores, zero where col > row: after softmax along `col`, or a product
     LAST = auto()  # on all tokens, without a dim for them
 
 
