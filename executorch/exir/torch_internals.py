@@ -216,6 +216,11 @@ def can_decompose(op: OpOverload) -> bool:
     return op._can_decompose()
 
 
+def has_meta_kernel(op: OpOverload) -> bool:
+    """Whether the operator's results are known from fake operands."""
+    return cast(bool, torch._C._dispatch_has_kernel_for_dispatch_key(op.name(), "Meta"))
+
+
 def has_composite_kernel(op: OpOverload) -> bool:
     """Whether C++ or Python registers a kernel CompositeImplicitAutograd."""
     key = DispatchKey.CompositeImplicitAutograd

@@ -458,3 +458,9 @@ def test_while_loop_repeats_while_its_condition_holds():
         lambda i, x: i < 3, lambda i, x: (i + 1, x * 2), (torch.tensor(0), torch.ones(2))
     )
     assert i == 3 and torch.equal(x, torch.full((2,), 8.0))
+
+
+def test_operators_with_and_without_meta_kernels_are_told_apart():
+    torch.library.define("internals_test::unknown_result", "(Tensor x) -> Tensor")
+    assert internals.has_meta_kernel(torch.ops.aten.add.Tensor)
+    assert not internals.has_meta_kernel(torch.ops.internals_test.unknown_result.default)

@@ -181,3 +181,56 @@ def test_integer_weights_may_be_computed_with_in_floats(layer: nn.Module, is_dyn
     assert any("quantize_per_tensor" in n for n in names)
     y = model(x)
     torch.testing.assert_close(run(edge, x)[0], y, rtol=0, atol=1.01 * step(y), check_stride=False)
+
+
+class Steps(nn.Module):
+    """Reads a folded constant of one column and row: its strides do not tell its layout."""
+
+    def __init__(self):
+        super().__init__()
+        self.conv = nn.Conv2d(3, 3, 3, padding=1)
+        self.register_buffer("steps", torch.arange(8).view(1, -1, 1, 1))
+
+    def forward(self, x):
+        return self.steps * self.conv(x).select(1, 0).unsqueeze(1)
+
+
+def test_constants_of_one_pixel_keep_the_layout_that_the_payload_was_written_for():
+    model = Steps().eval().to(memory_format=NHWC)
+    x = torch.randn(2, 3, 4, 5).to(memory_format=NHWC)
+    torch.testing.assert_close(run(lowered(model, (x,)), x)[0], model(x))
+
+
+class Pooled(nn.Module):
+    """What XNNPACK leaves, a pool that counts partial windows, gives contiguous images."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = nn.Conv2d(3, 4, 3, padding=1), nn.Conv2d(4, 5, 3)
+
+    def forward(self, x):
+        return self.second(nn.functional.avg_pool2d(self.first(x), 2, ceil_mode=True))
+
+
+def test_payloads_get_images_in_their_order_from_kernels_that_write_contiguous_ones():
+    model = Pooled().eval().to(memory_format=NHWC)
+    x = torch.randn(2, 3, 7, 9).to(memory_format=NHWC)
+    edge = lowered(model, (x,))
+    assert ["delegate" in name for name in called(edge)] == [True, False, True]
+    torch.testing.assert_close(run(edge, x)[0], model(x))
+
+
+class Branching(nn.Module):
+    """Views of channels-last images are channels-last where the branches were traced; the copies
+    that they become are contiguous."""
+
+    def forward(self, x):
+        y = x.expand(4, 3, 6, 7).sin()
+        return torch.cond(x.sum() > 0, lambda y: y * 2, lambda y: y - 1, (y,))
+
+
+def test_payloads_in_branches_get_images_in_their_order():
+    x = torch.randn(1, 3, 6, 7).to(memory_format=NHWC)
+    edge = lowered(Branching(), (x,))
+    for each in (x, x.abs(), -x.abs()):
+        torch.testing.assert_close(run(edge, each)[0], Branching()(each))

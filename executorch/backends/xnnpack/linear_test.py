@@ -210,3 +210,26 @@ def test_weights_that_negate_their_memory_are_read_as_they_are() -> None:
     edge = to_edge_transform_and_lower(export(linear, (x,)), partitioner=[XnnpackPartitioner()])
     assert payload_kinds(edge) == ["FullyConnected"]
     torch.testing.assert_close(run(edge, x), linear(x).detach())
+
+
+class Attends(nn.Module):
+    """The view in front of the last product belongs to the attention, which is left out."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner, self.outer = nn.Linear(16, 48), nn.Linear(16, 16)
+
+    def forward(self, x: Tensor) -> Tensor:
+        b, t, c = x.shape
+        q, k, v = self.inner(x).reshape(b, t, 3, 2, c // 2).permute(2, 0, 3, 1, 4).unbind(0)
+        y = nn.functional.scaled_dot_product_attention(q, k, v)
+        return x + self.outer(y.transpose(1, 2).reshape(b, t, c))
+
+
+def test_a_view_of_two_unknown_sizes_stays_where_its_product_loses_the_view_in_front() -> None:
+    model = Attends().eval()
+    sizes = {0: Dim("b", min=1, max=4), 1: Dim("t", min=1, max=9)}
+    program = export(model, (torch.randn(2, 5, 16),), dynamic_shapes=(sizes,))
+    edge = to_edge(program).to_backend(XnnpackPartitioner())
+    for x in (torch.randn(2, 5, 16), torch.randn(1, 1, 16), torch.randn(4, 9, 16)):
+        torch.testing.assert_close(run(edge, x), model(x))

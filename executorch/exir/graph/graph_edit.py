@@ -9,6 +9,7 @@ import torch
 from torch.fx import Graph, Node
 from torch.fx.node import map_arg
 
+from executorch.exir.tensor import CHANNELS_LAST, dim_order_of
 from executorch.exir.torch_internals import (
     FakeTensorMode,
     detect_fake_mode,
@@ -126,5 +127,8 @@ def is_contiguous(tensor: torch.Tensor) -> bool:
 
 
 def is_channels_last(tensor: torch.Tensor) -> bool:
-    """Dense in channels-last order and not contiguous at the same time."""
-    return tensor.dim() == 4 and not is_contiguous(tensor) and _in_order(tensor, [0, 2, 3, 1])
+    """Dense in channels-last order. Extents of 1 may make it contiguous at the same time; then it
+    is what `dim_order_of` says, as in programs."""
+    if tensor.dim() != len(CHANNELS_LAST) or not _in_order(tensor, list(CHANNELS_LAST)):
+        return False
+    return not is_contiguous(tensor) or dim_order_of(tensor) == CHANNELS_LAST

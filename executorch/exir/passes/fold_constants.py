@@ -9,9 +9,11 @@ from torch import Tensor
 from torch.fx import Node
 from torch.fx.node import map_arg
 
+from executorch.exir.error import ExportError, ExportErrorType, first_line
 from executorch.exir.graph.operator_kind import converts_float8, is_symbolic, overload_of
 from executorch.exir.graph.pass_driver import Pass
 from executorch.exir.graph.program_view import Dialect, Place, ProgramView, place_of
+from executorch.exir.graph.source_line import source_line
 from executorch.exir.passes.constant_prop_pass import replace_by_constants
 from executorch.exir.torch_internals import op_name, schema_of
 
@@ -67,8 +69,15 @@ def _fold(view: ProgramView, plan: set[Node]) -> bool:
     known: dict[Node, Tensor] = dict(view.constants)
     for node in view.graph.nodes:
         if node in plan:
-            with torch.no_grad():
-                known[node] = _evaluate(node, known)
+            try:
+                with torch.no_grad():
+                    known[node] = _evaluate(node, known)
+            except (IndexError, RuntimeError) as error:  # what kernels report, such as a bad index
+                raise ExportError(
+                    ExportErrorType.NOT_SUPPORTED,
+                    f"{node} ({overload_of(node.target)}) has constant operands and fails: "
+                    f"{first_line(error)}\n  in your model: {source_line(node)}",
+                ) from error
     return replace_by_constants(view, known)
 
 

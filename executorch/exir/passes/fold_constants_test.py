@@ -1,7 +1,9 @@
+import pytest
 import torch
 from torch.export import Dim
 
 from executorch.exir import ExecutorchBackendConfig, to_edge
+from executorch.exir.error import ExportError
 from executorch.exir.graph.pass_driver import run_passes
 from executorch.exir.graph.program_view import ProgramView
 from executorch.exir.passes.fold_constants import FoldConstants
@@ -214,3 +216,17 @@ def test_quantization_is_folded_and_dequantization_is_not():
     assert "quantized_decomposed.dequantize_per_tensor.default" in targets(program)
     stored = [t for t in (program.state_dict | program.constants).values() if t.numel() > 1]
     assert [t.dtype for t in stored] == [torch.int8]
+
+
+def test_error_of_a_kernel_names_the_line():
+    class Looks(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.table = torch.nn.Parameter(torch.randn(3, 2))
+
+        def forward(self, x):
+            return x + torch.embedding(self.table, torch.arange(3, 6))
+
+    program = edge(Looks(), torch.randn(1, 2))
+    with pytest.raises(ExportError, match=r"embedding.*index out of range.*\n.*self.table, torch."):
+        FoldConstants()(program)

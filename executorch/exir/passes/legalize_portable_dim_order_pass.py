@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import torch
@@ -10,6 +11,7 @@ from executorch.exir.graph.graph_edit import compute_value, insert_before
 from executorch.exir.graph.operator_kind import overload_of
 from executorch.exir.graph.pass_driver import GraphPass
 from executorch.exir.tensor import CHANNELS_LAST, dim_order_of
+from executorch.exir.torch_internals import HigherOrderOperator
 
 _CONTIGUOUS_ONLY = frozenset(
     {
@@ -29,30 +31,37 @@ class LegalizePortableDimOrderPass(GraphPass):
     Before    y = mean(x, [2, 3]), x channels-last
     After     c = _to_dim_order_copy(x, dim_order=[0, 1, 2, 3]); y = mean(c, [2, 3])
     Requires  edge dialect with dim orders.
-    Ensures   fake values behind the copy have the strides that the operators then give.
+    Ensures   fake values behind the copy have the strides that the operators then give. Delegates
+              and the graphs of control flow get their operands in the order that they had.
     Leaves    operators whose first operand is contiguous.
     """
 
     def edit_graph(self, graph_module: GraphModule) -> bool:
-        changed: set[Node] = set()  # whose result now has another order
+        changed: dict[Node, Any] = {}  # the values of those whose result now has another order
         modified = False
         for node in list(graph_module.graph.nodes):
             if node.op != "call_function":
                 continue
             op = overload_of(node.target)
             operand: Any = node.args[0] if node.args else None
-            if op is not None and op.name() in _CONTIGUOUS_ONLY and not _is_contiguous(operand):
+            if (
+                op is not None
+                and op.name() in _CONTIGUOUS_ONLY
+                and not _is_contiguous(operand.meta["val"])
+            ):
                 node.update_arg(0, _contiguous_copy(node, operand))
                 modified = True
-            elif changed.isdisjoint(node.all_input_nodes):
+            elif changed.keys().isdisjoint(node.all_input_nodes):
                 continue
-            if _update_value(node):
-                changed.add(node)
+            before = node.meta["val"]
+            if isinstance(node.target, HigherOrderOperator):
+                _restore_operands(node, changed)
+            elif _update_value(node):
+                changed[node] = before
         return modified
 
 
-def _is_contiguous(operand: Any) -> bool:
-    value = operand.meta["val"]
+def _is_contiguous(value: torch.Tensor) -> bool:
     return value.dim() != len(CHANNELS_LAST) or dim_order_of(value) != CHANNELS_LAST
 
 
@@ -65,6 +74,13 @@ def _update_value(node: Node) -> bool:
     return True
 
 
+def _restore_operands(call: Node, changed: Mapping[Node, Any]) -> None:
+    """Give a call of another graph, which knows the order of its operands, copies in that order."""
+    for operand in call.all_input_nodes:
+        if operand in changed and not _is_contiguous(changed[operand]):
+            call.replace_input_with(operand, _copy_in_order(call, operand, changed[operand]))
+
+
 def _strides(value: Any) -> list[Any]:
     if isinstance(value, torch.Tensor):
         return list(value.stride())
@@ -72,11 +88,15 @@ def _strides(value: Any) -> list[Any]:
 
 
 def _contiguous_copy(user: Node, operand: Node) -> Node:
-    identity = list(range(operand.meta["val"].dim()))
+    return _copy_in_order(user, operand, operand.meta["val"].contiguous())
+
+
+def _copy_in_order(user: Node, operand: Node, value: torch.Tensor) -> Node:
+    """A copy of `operand` before `user`, with `value` and its order of dims."""
     return insert_before(
         user,
         exir_ops.edge.dim_order_ops._to_dim_order_copy.default,
         (operand,),
-        {"dim_order": identity},
-        value=operand.meta["val"].contiguous(),
+        {"dim_order": list(dim_order_of(value))},
+        value=value,
     )

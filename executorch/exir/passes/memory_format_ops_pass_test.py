@@ -33,6 +33,14 @@ def test_absent_format_becomes_the_dim_order_of_the_input():
     assert torch.equal(gm(x)[0], x.double())
 
 
+def test_one_pixel_keeps_the_order_that_its_strides_tell():
+    x = torch.empty(1, 8, 1, 1, memory_format=torch.channels_last)
+    _, node = run(lambda call, x: call(aten._to_copy.default, x, dtype=torch.float64), x)
+    assert node.kwargs["dim_order"] == [0, 2, 3, 1]
+    _, node = run(lambda call, x: call(aten.clone.default, x), torch.empty(1, 8, 1, 1))
+    assert node.kwargs["dim_order"] == [0, 1, 2, 3]
+
+
 def test_scalar_has_an_empty_dim_order():
     _, node = run(lambda call, x: call(aten.clone.default, x), torch.tensor(1.0))
     assert node.kwargs["dim_order"] == []

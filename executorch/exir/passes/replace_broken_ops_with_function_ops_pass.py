@@ -1,9 +1,12 @@
+from collections.abc import Mapping
 from functools import cache
+from typing import Any
 
 import torch
 from torch.fx import GraphModule, Node
 
-from executorch.exir.graph.graph_edit import compute_value
+import executorch.exir.graph.fake_copies  # noqa: F401
+from executorch.exir.graph.graph_edit import compute_value, insert_before, is_channels_last
 from executorch.exir.graph.pass_driver import GraphPass
 from executorch.exir.torch_internals import (
     HigherOrderOperator,
@@ -35,7 +38,8 @@ class ReplaceBrokenOpsWithFunctionalOpsPass(GraphPass):
 
     Before    y = aten.permute(x, dims)
     After     y = aten.permute_copy(x, dims)
-    Ensures   equal values; results are contiguous, and the values downstream know it.
+    Ensures   equal values; results are contiguous, and the values downstream know it. The graphs
+              of control flow get their operands in the order that they had.
     """
 
     def edit_graph(self, graph_module: GraphModule) -> bool:
@@ -51,30 +55,46 @@ class ReplaceBrokenOpsWithFunctionalOpsPass(GraphPass):
                     node.args = node.args[:2]
                 stale.add(node)
                 modified = True
-        recompute_values(graph_module, stale)
+        _restore_operands(graph_module, recompute_values(graph_module, stale))
         return modified
 
 
-def recompute_values(graph_module: GraphModule, stale: set[Node]) -> None:
+def _restore_operands(graph_module: GraphModule, changed: Mapping[Node, Any]) -> None:
+    """Give control flow, whose graphs know the order of their operands, copies in that order."""
+    for call in graph_module.graph.nodes if changed else ():
+        if not isinstance(call.target, HigherOrderOperator):
+            continue
+        for operand in call.all_input_nodes:
+            before = changed.get(operand)
+            if isinstance(before, torch.Tensor) and is_channels_last(before):
+                options = {"memory_format": torch.channels_last}
+                copy = insert_before(
+                    call, torch.ops.aten.clone.default, (operand,), options, value=before
+                )
+                call.replace_input_with(operand, copy)
+
+
+def recompute_values(graph_module: GraphModule, stale: set[Node]) -> Mapping[Node, Any]:
     """Compute the fake values of `stale` calls anew, and of all that see other strides by that.
 
-    Placeholders in `stale` have their new value already.
+    Placeholders in `stale` have their new value already. Returns what had another value, with it.
     """
-    changed = {node for node in stale if node.op == "placeholder"}
+    changed: dict[Node, Any] = {node: None for node in stale if node.op == "placeholder"}
     if not stale:
-        return
+        return changed
     for node in graph_module.graph.nodes:
         if node.op != "call_function" or isinstance(node.target, HigherOrderOperator):
             continue
-        if node not in stale and changed.isdisjoint(node.all_input_nodes):
+        if node not in stale and changed.keys().isdisjoint(node.all_input_nodes):
             continue
         before = _strides(node.meta.get("val"))
         if before is None:
             continue
         value = compute_value(node.target, node.args, node.kwargs)
         if _strides(value) != before:
-            changed.add(node)
+            changed[node] = node.meta["val"]
             node.meta["val"] = value
+    return changed
 
 
 def _strides(value: object) -> object:

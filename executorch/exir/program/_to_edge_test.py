@@ -219,6 +219,28 @@ def test_sizes_that_are_truncated_products_are_traced():
         torch.testing.assert_close(method.execute([x])[0], model(x), rtol=1e-4, atol=1e-5)
 
 
+class Slices(nn.Module):
+    """Bounds are data; nothing tells whether they are negative or beyond the end."""
+
+    def forward(self, x, bounds):
+        first, last = bounds.tolist()
+        full = x[x[:, 0] > 0]
+        return x[first:last] * 2, x[:, last:].sum(), x.select(0, first), full[: full.shape[0] // 2]
+
+
+@pytest.mark.parametrize("times", [1, 2], ids=["once", "twice"])
+def test_bounds_of_slices_may_be_data(times):
+    program = export(Slices(), (r(6, 3), torch.tensor([1, 4])))
+    for _ in range(times):
+        edge = to_edge(program)
+        program = edge.exported_program()
+    method = Runtime.get().load_program(edge.to_executorch().buffer).load_method("forward")
+    for bounds in ([1, 4], [0, 6], [-2, -1], [3, 3], [4, 2], [-6, 99]):
+        for x in (r(6, 3), r(6, 3).abs(), -r(6, 3).abs()):
+            args = x, torch.tensor(bounds)
+            torch.testing.assert_close(method.execute(args), list(Slices()(*args)))
+
+
 @pytest.mark.parametrize("model", [nn.Linear(3, 2), nn.LSTM(3, 4)], ids=["linear", "lstm"])
 def test_copies_of_programs_whose_input_has_a_name_of_python_become_programs(model):
     program = copy.deepcopy(export(model.eval(), (r(2, 3),)))

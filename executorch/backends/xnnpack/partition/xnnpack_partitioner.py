@@ -172,17 +172,21 @@ class XnnpackPartitioner(Partitioner):
         together += [[w, node] for node, w in frozen.items() if node not in reasons]
         rows = self._rows(n for n in calls if n not in whole and n not in reasons)
         joined = {n for each in rows for n in each}
+        alone = {n: reason for n, reason in reasons.items() if n in joined}
         reasons = {n: reason for n, reason in reasons.items() if n not in joined}
         supported = {n for n in calls if n in whole or n not in reasons}
         reasons |= dict.fromkeys(self._torn_attention(program, supported, whole), ATTENTION)
+        supported -= reasons.keys() - whole
+        rows = [r for r in rows if supported.issuperset(r)]
+        joined = {n for each in rows for n in each}
+        reasons |= {n: reason for n, reason in alone.items() if n not in joined | reasons.keys()}
         supported -= reasons.keys() - whole
         for node in calls:
             if node not in supported:
                 set_refusal(node, reasons[node])
                 if self.verbose:
                     print(f"XnnpackPartitioner: {node.name} is left out: {reasons[node]}")
-        together += [r for r in rows if supported.issuperset(r)]
-        return supported, _pairs(supported) + together
+        return supported, _pairs(supported) + together + rows
 
     def _rows(self, products: Iterable[Node]) -> list[list[Node]]:
         """For each floating-point product between two views that only join and split dims: view,
