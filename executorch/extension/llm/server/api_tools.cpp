@@ -35,9 +35,8 @@ OrderedJson schema_of_call(const OrderedJson& function, const std::string& place
     refuse(param + ".parameters.type", "'object' is expected: arguments have names");
   }
   move_references(arguments, place + "/properties/arguments", false);
-  OrderedJson call = {{"type", "object"},
-                      {"required", {"name", "arguments"}},
-                      {"additionalProperties", false}};
+  OrderedJson call = {
+      {"type", "object"}, {"required", {"name", "arguments"}}, {"additionalProperties", false}};
   call["properties"]["name"]["const"] = function.at("name");
   call["properties"]["arguments"] = std::move(arguments);
   return call;
