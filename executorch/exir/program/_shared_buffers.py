@@ -73,7 +73,9 @@ def _by_place(view: ProgramView) -> dict[Hashable, list[Node]]:
     # Gradients are of parameters under all their names.
     kinds = (InputKind.BUFFER,) if view.is_trained else (InputKind.BUFFER, InputKind.PARAMETER)
     for node, spec in view.inputs.items():
-        tensor = view.tensor_of(spec) if spec.kind in kinds else None
+        if spec.kind not in kinds:
+            continue
+        tensor = view.tensor_of(spec)
         if type(tensor) in (Tensor, Parameter) and not tensor.is_meta and tensor.numel() > 0:
             place = (tensor.data_ptr(), tensor.dtype, tensor.shape, tensor.stride())
             found.setdefault(place, []).append(node)
