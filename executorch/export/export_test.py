@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from executorch.exir import EdgeCompileConfig
+from executorch.exir import EdgeCompileConfig, ExecutorchBackendConfig
 from executorch.export import (
     AOQuantizationConfig,
     BackendRecipeProvider,
@@ -149,7 +149,9 @@ def test_recipes_of_xnnpack() -> None:
 
     model, inputs, _ = example()
     for kind in XNNPackRecipeType:
-        session = export(model, [inputs], ExportRecipe.get_recipe(kind))
+        recipe = ExportRecipe.get_recipe(kind)
+        assert isinstance(recipe.executorch_backend_config, ExecutorchBackendConfig)
+        session = export(model, [inputs], recipe)
         assert delegates(session) == ["XnnpackBackend"], kind
         noise = (session.run_method()[0] - model(*inputs)).norm() / model(*inputs).norm()
         assert noise < 0.2, kind

@@ -210,8 +210,11 @@ def test_command_refuses_files_that_are_not_there(
     missing = str(tmp_path / "missing" / "x")
     assert main([f"{__file__}:Text", "-o", missing + ".pte"]) == 2
     assert "there is no folder" in capsys.readouterr().err
-    assert main([f"{__file__}:Text", "--tokenizer", missing]) == 2
-    assert "No such file" in capsys.readouterr().err
+    for tokenizer, cause in ((missing, "No such file"), (str(tmp_path), "Is a directory")):
+        assert main([f"{__file__}:Text", "--tokenizer", tokenizer]) == 2
+        said = capsys.readouterr().err
+        assert f"tokenizer: cannot read {tokenizer} ({cause}" in said
+        assert "expected a tokenizer's file, such as tokenizer.json" in said
 
 
 @pytest.mark.parametrize("quantize", ["int8", "int8-static", "int4"])

@@ -397,6 +397,15 @@ def test_damaged_tokenizers_and_options(folder: Path) -> None:
             folder, "generate", program, "--tokenizer", "vocab.json", "--prompt", "a", option, value
         )
         assert done.returncode == code and cause in done.stderr
+    (folder / "no_begin.json").write_text(json.dumps({letter: i for i, letter in enumerate("abc")}))
+    prompt = ("--tokens", 1, "--prompt", "ab", "--bos")
+    for n in (5, 1):
+        done = run(folder, "generate", program, "--tokenizer", "no_begin.json", *prompt, n)
+        cause = f"--bos is {n}, but the tokenizer names no beginning-of-text token"
+        assert done.returncode == 1 and cause in done.stderr, done.stderr
+    done = run(folder, "generate", program, "--tokenizer", "no_begin.json", *prompt, 0)
+    assert done.returncode == 0, done.stderr
+    assert generate(folder, program, *prompt, 5)["prompt_tokens"] == 7
     done = run(folder, "generate", program, "--tokenizer", "vocab.json", stdin="")
     assert done.returncode == 1 and "the prompt is empty" in done.stderr
     bias = ("--bias", "1:5", "--bias", "2:1", "--bias", "1:4")

@@ -229,6 +229,10 @@ def test_what_cannot_be_read_is_named(tmp_path: Path) -> None:
     )
     assert "more places <image>" in complaint("--image", "good.npy", prompt="<image><image>")
     assert "--top-k" in complaint("--image", "good.npy", "--top-k", 3)
+    (tmp_path / "vocab.json").write_text(json.dumps({x: i for i, x in enumerate(LETTERS)}))
+    assert "--bos is 2, but the tokenizer names no" in complaint(
+        "--image", "good.npy", "--bos", 2, prompt="A<image>"
+    )
 
 
 @needs_command

@@ -37,12 +37,13 @@ std::unique_ptr<tokenizers::Tokenizer> tokenizer_of(const TextOptions& options) 
   return std::move(*tokenizer);
 }
 
-std::unique_ptr<llm::MultimodalRunner> load_runner(const TextOptions& options) {
+std::unique_ptr<llm::MultimodalRunner> load_runner(
+    const TextOptions& options, std::unique_ptr<tokenizers::Tokenizer> tokenizer) {
   use_threads(options.n_threads);
   if (options.data_files.size() > 1) fail("--data: one file at most with --image and --audio");
   std::optional<const std::string> data;
   if (!options.data_files.empty()) data.emplace(options.data_files[0]);
-  auto runner = llm::create_multimodal_runner(options.model_path, tokenizer_of(options), data,
+  auto runner = llm::create_multimodal_runner(options.model_path, std::move(tokenizer), data,
                                               Module::LoadMode::Mmap);
   if (runner == nullptr) fail("cannot run " + options.model_path + " with images or sound");
   check(runner->load(), "load " + options.model_path);
@@ -113,11 +114,14 @@ std::vector<MultimodalInput> pieces_of(const std::string& prompt,
 }
 
 void continue_media(const GenerateVerb& verb, const std::string& prompt) {
-  const auto runner = load_runner(verb.text);
+  auto tokenizer = tokenizer_of(verb.text);
   std::vector<MultimodalInput> images, sounds;
   for (const std::string& path : verb.images) images.push_back(read_image(path));
   for (const std::string& path : verb.sounds) sounds.push_back(read_sound(path));
   const auto pieces = pieces_of(prompt, std::move(images), std::move(sounds));
+  // In front of an image or a sound it is the program's own token, if it names one.
+  if (pieces[0].is_text() || default_n_bos(verb.text) == 0) check_bos(verb.n_bos, *tokenizer);
+  const auto runner = load_runner(verb.text, std::move(tokenizer));
   std::string text = verb.echo ? prompt : "";
   if (!verb.text.json) std::cout << text << std::flush;
   llm::Stats stats;

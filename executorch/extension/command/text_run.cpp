@@ -5,6 +5,7 @@
 #include <executorch/extension/llm/runner/chat_template.h>
 #include <executorch/extension/llm/runner/grammar.h>
 #include <executorch/extension/llm/runner/util.h>
+#include <executorch/extension/llm/tokenizers/tokenizer.h>
 
 #include <algorithm>
 #include <atomic>
@@ -218,6 +219,16 @@ std::string read_file(const std::string& path) {
   while (const size_t n = std::fread(block, 1, sizeof(block), file.get())) text.append(block, n);
   if (std::ferror(file.get()) != 0) fail("cannot read " + path + ": " + std::strerror(errno));
   return text;
+}
+
+void check_bos(int n_bos, const tokenizers::Tokenizer& tokenizer) {
+  if (n_bos <= 0) return;
+  const auto with = tokenizer.encode("", static_cast<int8_t>(n_bos));
+  const auto without = tokenizer.encode("");
+  if (!with.ok() || !without.ok() || with->size() > without->size()) return;
+  fail("--bos is " + std::to_string(n_bos) +
+       ", but the tokenizer names no beginning-of-text token: leave the option out, or name the "
+       "token as bos_token in the tokenizer's tokenizer_config.json");
 }
 
 std::string template_text(const std::string& given) {

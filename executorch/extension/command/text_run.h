@@ -48,6 +48,9 @@ class TextRun {
 std::string read_file(const std::string& path);
 std::string read_all(std::istream& in);
 
+/// Fails where --bos asks for tokens that `tokenizer` does not have. Below 0: it was not given.
+void check_bos(int n_bos, const tokenizers::Tokenizer& tokenizer);
+
 /// The value of --template: the name of a chat template, a Jinja text, or the Jinja text in the
 /// file that it names.
 std::string template_text(const std::string& given);

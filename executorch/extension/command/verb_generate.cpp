@@ -43,6 +43,7 @@ void generate(const GenerateVerb& verb) {
     return;
   }
   TextRun run(verb.text);
+  check_bos(verb.n_bos, *run.engine().tokenizer());
   const std::string prompt = read_prompt(verb);
   const int n_bos = verb.n_bos >= 0 ? verb.n_bos : run.engine().default_n_bos();
   auto tokens = run.encode(prompt, n_bos);

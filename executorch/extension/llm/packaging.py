@@ -32,7 +32,13 @@ def tokenizer_data(tokenizer: str | Path, *, chat_template: str | None = None) -
     the last of these. OSError if a file cannot be read.
     """
     path = Path(tokenizer)
-    data = {"tokenizer": path.read_bytes()}
+    try:
+        data = {"tokenizer": path.read_bytes()}
+    except OSError as error:
+        raise type(error)(
+            f"tokenizer: cannot read {path} ({error.strerror}); expected a tokenizer's file, such "
+            "as tokenizer.json, tokenizer.model or vocab.json"
+        ) from error
     for name, key in _BESIDE.items():
         if path.name != name and (path.parent / name).is_file():
             data[key] = (path.parent / name).read_bytes()

@@ -15,7 +15,10 @@ from executorch.backends.xnnpack.quantizer.xnnpack_quantizer import (
     get_symmetric_quantization_config,
 )
 from executorch.backends.xnnpack.recipes.xnnpack_recipe_types import XNNPackRecipeType
-from executorch.backends.xnnpack.utils.configs import get_xnnpack_edge_compile_config
+from executorch.backends.xnnpack.utils.configs import (
+    get_xnnpack_edge_compile_config,
+    get_xnnpack_executorch_backend_config,
+)
 from executorch.export.recipe import (
     AOQuantizationConfig,
     ExportRecipe,
@@ -72,6 +75,7 @@ class XNNPACKRecipeProvider(BackendRecipeProvider):
                 partitioners=[XnnpackPartitioner()],
                 edge_compile_config=get_xnnpack_edge_compile_config(),
             ),
+            executorch_backend_config=get_xnnpack_executorch_backend_config(),
             strict=False,
         )
 

@@ -358,6 +358,9 @@ def test_llama_3_stretches_low_frequencies_as_transformers_does(folder: Path) ->
         (["base.model_class=lfm2_350m"], "is not supported; there are"),
         (["base.use_lora=8"], "base.use_lora"),
         (["quantization.qmode=8da4w", "quantization.group_size=24"], "no multiple of the group"),
+        (["quantization.qmode=torchao:8da4w"], "qmode is 'torchao:8da4w'; expected one of int8"),
+        (["quantization.qmode=8da4w-gptq"], "qmode is '8da4w-gptq'; expected one of int8"),
+        (["quantization.embedding_quantize=torchao:4,32"], "whose kernels are not here"),
         (["base.metadata=nonsense"], "no JSON"),
         (["base.params=/dev/null"], "null"),
     ],
@@ -365,6 +368,36 @@ def test_llama_3_stretches_low_frequencies_as_transformers_does(folder: Path) ->
 def test_what_is_not_here_is_refused(settings: list[str], message: str, folder: Path) -> None:
     with pytest.raises(ValueError, match=message):
         export_llama(configure(folder, settings))
+
+
+@pytest.mark.parametrize(
+    "variant",
+    [
+        {"moe": True},
+        {"attention_type": "static"},
+        {"attention_kwargs": {"split_mha": False}},
+        {"layer_types": ["conv", "full_attention"]},
+        {"num_kv_shared_layers": 1},
+        {"scale_query_by": 0.5},
+        {"use_residual_gate": True},
+        {"r": 8},
+        {"apply_output": False},
+        {"input_prune_map": {0: 3}},
+    ],
+)
+def test_variants_that_are_not_here_are_named(variant: dict[str, Any]) -> None:
+    (name,) = variant
+    for make in (ModelArgs.from_params, lambda params: ModelArgs(**params)):
+        with pytest.raises(ValueError, match=f"params: {name} is .* not supported; expected"):
+            make({**PARAMS, **variant})
+
+
+def test_variants_by_default_change_nothing() -> None:
+    args = ModelArgs(64, 2, 4, moe=False, layer_types=[], mlp_type=None)
+    assert (args.dim, args.n_layers, args.n_heads) == (64, 2, 4)
+    assert (args.attention_type, args.num_kv_shared_layers, args.r) == ("mha", 0, None)
+    assert not args.use_residual_gate and not args.moe and args.attention_kwargs == {}
+    ModelArgs.from_params({**PARAMS, "moe": None, "use_q_gate": False, "attention_type": "mha"})
 
 
 def test_the_commands_export(folder: Path) -> None:

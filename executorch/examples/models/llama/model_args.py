@@ -32,8 +32,33 @@ class ActFn(StrEnum):
         return functions[self]
 
 
+@dataclass(kw_only=True)
+class UnsupportedVariants:
+    """Variants that params.json may name; only these values are taken."""
+
+    moe: bool = False
+    attention_type: str = "mha"
+    attention_kwargs: dict[str, Any] = dataclasses.field(default_factory=dict)
+    layer_types: list[str] | None = None
+    mlp_type: list[str] | None = None
+    num_kv_shared_layers: int = 0
+    scale_query_by: float = 1.0
+    use_q_gate: bool = False
+    use_attn_o_gate: bool = False
+    use_attn_o_norm: bool = False
+    use_residual_gate: bool = False
+    use_ffn_learnable_scales: bool = False
+    r: int | None = None
+    lora_alpha: int | None = None
+    target_modules: list[str] | None = None
+    apply_embedding: bool = True
+    apply_output: bool = True
+    input_prune_map: dict[int, int] | None = None
+    output_prune_map: dict[int, int] | None = None
+
+
 @dataclass
-class ModelArgs:
+class ModelArgs(UnsupportedVariants):
     """Names and defaults are those of params.json.
 
     hidden_dim         width between the two layers of a block; by default 2/3 of 4 dim, times
@@ -96,6 +121,7 @@ class ModelArgs:
     rope_scaling_attention_factor: float | None = None
 
     def __post_init__(self) -> None:
+        self._refuse_unsupported_variants()
         self.n_kv_heads = self.n_heads if self.n_kv_heads is None else self.n_kv_heads
         self.rope_freq_base = self.rope_freq_base if self.rope_theta is None else self.rope_theta
         self.act_fn = ActFn.from_string(self.act_fn)
@@ -125,6 +151,14 @@ class ModelArgs:
                 f"params: {self.rotary_dim} numbers of a head cannot be rotated in pairs"
             )
 
+    def _refuse_unsupported_variants(self) -> None:
+        for field in dataclasses.fields(UnsupportedVariants):
+            value, taken = getattr(self, field.name), getattr(UnsupportedVariants(), field.name)
+            if value != taken and (value or taken):  # [], None and False say the same
+                raise ValueError(
+                    f"params: {field.name} is {value!r}, which is not supported; expected {taken!r}"
+                )
+
     @property
     def rotary_dim(self) -> int:
         assert self.head_dim is not None
@@ -139,11 +173,5 @@ class ModelArgs:
 
             context = settings.get("max_context_len", cls.max_context_len)
             params = params_from_config(params, context)
-        for name in ("moe", "linear_conv_kernel_dim", "layer_types", "use_q_gate"):
-            if params.get(name):
-                raise ValueError(f"params: {name} is {params[name]!r}, which is not supported")
-        kind = params.get("attention_type", "mha")
-        if kind != "mha":
-            raise ValueError(f"params: attention_type {kind!r} is not supported, only 'mha'")
         known = {f.name for f in dataclasses.fields(cls)}
         return cls(**{**{k: v for k, v in params.items() if k in known}, **settings})

@@ -44,6 +44,11 @@ def quantize(model: nn.Module, qmode: str, group_size: int | None = None) -> nn.
 def quantize_embeddings(model: nn.Module, settings: str) -> nn.Module:
     """`settings`: "bits,group", 2, 4 or 8 bits; group 0: a scale for each row. A table that the
     output layer shares is copied first: both are quantized, each in its way."""
+    if settings.startswith("torchao:"):
+        raise ValueError(
+            f"embedding_quantize is {settings!r}, whose kernels are not here; expected "
+            "'bits,group', such as '4,32'"
+        )
     bits, group = (int(part) for part in settings.split(","))
     granularity: Granularity = PerGroup(group) if group else PerAxis(0)
     if group:

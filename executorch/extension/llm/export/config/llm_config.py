@@ -15,6 +15,7 @@ enable such a backend is an error of the export.
 from __future__ import annotations
 
 import argparse
+import math
 import re
 from dataclasses import dataclass, field
 
@@ -171,14 +172,37 @@ class ModelConfig:
     use_moe_quantized_op: bool = False
 
     def __post_init__(self) -> None:
-        if self.quantize_kv_cache and not self.use_kv_cache:
-            raise ValueError("model.quantize_kv_cache needs model.use_kv_cache")
-        if self.use_attention_sink is not None:
+        for name in ("quantize_kv_cache", "static_quantize_kv_cache", "local_global_attention"):
+            if getattr(self, name) and not self.use_kv_cache:
+                raise ValueError(f"model.{name} needs model.use_kv_cache")
+        if self.use_attention_sink:
             parts = self.use_attention_sink.split(",")
-            if len(parts) not in (2, 3) or not all(p.strip().isdigit() for p in parts):
+            if len(parts) != 2 or not all(p.strip().isdigit() for p in parts):
                 raise ValueError(
                     "model.use_attention_sink reads 'sink_size,window_size', not "
                     f"{self.use_attention_sink!r}"
+                )
+        if self.static_quantize_kv_cache:
+            self._check_static_quantization()
+        scale = self.static_quantize_kv_cache_scale
+        if not math.isfinite(scale) or scale <= 0:
+            raise ValueError(
+                f"model.static_quantize_kv_cache_scale is {scale}; a finite number above 0 was "
+                "expected"
+            )
+
+    def _check_static_quantization(self) -> None:
+        others = (
+            "quantize_kv_cache",
+            "enable_dynamic_shape",
+            "local_global_attention",
+            "use_attention_sink",
+        )
+        for name in others:
+            if getattr(self, name):
+                raise ValueError(
+                    f"model.static_quantize_kv_cache excludes model.{name}, which is "
+                    f"{getattr(self, name)!r}"
                 )
 
 
@@ -232,6 +256,8 @@ class MultimethodConfig:
 
 
 QMODES = ("int8", "8da4w", "8da8w", "4w")
+# Taken, so that a configuration can be read; to export with one of them is an error.
+_UNSUPPORTED_QMODES = ("8da4w-gptq", "torchao:8da<bits>w", "torchao:fpa<bits>w")
 
 
 @dataclass
@@ -258,17 +284,24 @@ class QuantizationConfig:
     use_hqq: bool = True
 
     def __post_init__(self) -> None:
-        if self.qmode is not None and self.qmode not in QMODES:
+        known = self.qmode in ("8da4w-gptq", *QMODES) or self.has_low_bit_kernels
+        if self.qmode and not known:
             raise ValueError(
-                f"quantization.qmode is {self.qmode!r}; expected one of {', '.join(QMODES)}"
+                f"quantization.qmode is {self.qmode!r}; expected one of "
+                f"{', '.join((*QMODES, *_UNSUPPORTED_QMODES))}"
             )
-        if self.embedding_quantize is not None:
-            found = re.fullmatch(r"(2|4|8),(\d+)", self.embedding_quantize.replace(" ", ""))
+        if self.embedding_quantize:
+            given = self.embedding_quantize.replace(" ", "")
+            found = re.fullmatch(r"(2|4|8|torchao:[1-8]),\d+", given)
             if found is None:
                 raise ValueError(
                     "quantization.embedding_quantize reads 'bits,group', such as '8,0' or '4,32', "
                     f"not {self.embedding_quantize!r}"
                 )
+
+    @property
+    def has_low_bit_kernels(self) -> bool:
+        return re.fullmatch(r"torchao:(8da|fpa)\d+w", self.qmode or "") is not None
 
 
 @dataclass
@@ -286,6 +319,10 @@ class CoreMLConfig:
     quantize: CoreMLQuantize | None = None
     ios: int = 15
     compute_units: CoreMLComputeUnit = CoreMLComputeUnit.cpu_only
+
+    def __post_init__(self) -> None:
+        if self.ios not in (15, 16, 17, 18):
+            raise ValueError(f"backend.coreml.ios is {self.ios!r}; expected 15, 16, 17 or 18")
 
 
 @dataclass
@@ -370,6 +407,20 @@ class LlmConfig:
     multimethod: MultimethodConfig = field(default_factory=MultimethodConfig)
     quantization: QuantizationConfig = field(default_factory=QuantizationConfig)
     backend: BackendConfig = field(default_factory=BackendConfig)
+
+    def __post_init__(self) -> None:
+        quantization = self.quantization
+        if quantization.has_low_bit_kernels and self.backend.xnnpack.enabled:
+            raise ValueError(
+                f"quantization.qmode={quantization.qmode} and backend.xnnpack.enabled exclude each "
+                "other: both compute the linear layers"
+            )
+        only_other_kernels = quantization.qmode and not quantization.has_low_bit_kernels
+        if self.model.use_shared_embedding and only_other_kernels:
+            raise ValueError(
+                "model.use_shared_embedding needs a quantization.qmode such as torchao:8da4w, "
+                f"found {quantization.qmode!r}"
+            )
 
     @classmethod
     def from_args(cls, args: argparse.Namespace) -> LlmConfig:

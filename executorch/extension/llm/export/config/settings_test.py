@@ -54,6 +54,33 @@ def test_a_file_is_read_and_overridden(tmp_path) -> None:  # noqa: ANN001
     assert config.quantization == QuantizationConfig(qmode="int8", embedding_quantize="4,32")
 
 
+STATIC = (
+    "model.use_kv_cache=True",
+    "model.static_quantize_kv_cache=True",
+    "model.enable_dynamic_shape=False",
+)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        ["quantization.qmode=torchao:8da4w"],
+        ["quantization.qmode=torchao:fpa4w", "model.use_shared_embedding=True"],
+        ["quantization.qmode=8da4w-gptq"],
+        ["model.use_shared_embedding=True"],
+        ["quantization.qmode=''", "quantization.embedding_quantize=''"],
+        ["quantization.embedding_quantize=torchao:4,32"],
+        ["model.use_attention_sink='4,2044'"],
+        ["model.use_attention_sink=''"],
+        ["model.use_kv_cache=True", "model.local_global_attention=[0,16]"],
+        [*STATIC],
+        ["backend.coreml.ios=18"],
+    ],
+)
+def test_what_other_backends_and_models_take_can_be_read(settings: list[str]) -> None:
+    load_config(None, settings)
+
+
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
@@ -68,6 +95,23 @@ def test_a_file_is_read_and_overridden(tmp_path) -> None:  # noqa: ANN001
         (["quantization.qmode=5da3w"], "expected one of int8"),
         (["quantization.embedding_quantize=3,32"], "bits,group"),
         (["model.quantize_kv_cache=True"], "needs model.use_kv_cache"),
+        (["model.local_global_attention=[16]"], "needs model.use_kv_cache"),
+        (["model.use_attention_sink='4,2044,3'"], "reads 'sink_size,window_size'"),
+        (["model.use_attention_sink=4"], "reads 'sink_size,window_size'"),
+        (["model.static_quantize_kv_cache=True"], "needs model.use_kv_cache"),
+        ([*STATIC[:2]], "excludes model.enable_dynamic_shape, which is True"),
+        ([*STATIC, "model.quantize_kv_cache=True"], "excludes model.quantize_kv_cache"),
+        ([*STATIC, "model.local_global_attention=[16]"], "excludes model.local_global_attention"),
+        ([*STATIC, "model.use_attention_sink='4,20'"], "excludes model.use_attention_sink"),
+        (["model.static_quantize_kv_cache_scale=0"], "is 0.0; a finite number above 0"),
+        (["model.static_quantize_kv_cache_scale=.inf"], "is inf; a finite number above 0"),
+        (["backend.coreml.ios=14"], "backend.coreml.ios is 14; expected 15, 16, 17 or 18"),
+        (["quantization.qmode=torchao:8da4"], "expected one of int8, .*torchao:8da<bits>w"),
+        (
+            ["quantization.qmode=torchao:8da4w", "backend.xnnpack.enabled=True"],
+            "exclude each other",
+        ),
+        (["quantization.qmode=8da4w", "model.use_shared_embedding=True"], "found '8da4w'"),
         (["base=3"], "is a group of settings"),
         (["base.checkpoint.x=3"], "checkpoint"),
     ],
