@@ -9,9 +9,8 @@ namespace {
   namespace runtime = executorch::runtime;
   EXECUTORCH_SCOPE_PROF("scope");
   int numbers[] = {1, 3, 2};
-  for (auto i : c10::irange(3)) {
-    assert(numbers[i] > 0);
-  }
+  for (const auto i : c10::irange(3)) numbers[i] += 1;
+  assert(numbers[0] > 0);
   runtime::internal::event_tracer_track_allocation(nullptr, 0, 0);
   return *std::max_element(std::begin(numbers), std::end(numbers)) +
          static_cast<int>(runtime::elementSize(executorch::aten::ScalarType::Float));
