@@ -39,8 +39,8 @@ class MixedHeads(Model):
         scores = torch.einsum("...qd, ...kd -> ...qk", q, q)
         scores = torch.einsum("gh,bhqk->bgqk", self.mix, scores)
         weights = torch.einsum("gh,bhqk->bgqk", self.mix, weights_of(scores, n))
-        turned = torch.einsum("td,bhtd->bhtd", torch.arange(n)[:, None].cos().expand(n, SIZE), v)
-        return torch.einsum("bhqk,bhkd->bhqd", weights, turned)
+        rotated = torch.einsum("td,bhtd->bhtd", torch.arange(n)[:, None].cos().expand(n, SIZE), v)
+        return torch.einsum("bhqk,bhkd->bhqd", weights, rotated)
 
 
 class StateThatGrows(Model):

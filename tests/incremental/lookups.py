@@ -50,23 +50,23 @@ class ProductsByPosition(AllPositions):
         heads = x.view(1, n, HEADS, WIDTH // HEADS)
         query = self.position.weight[0, : WIDTH // HEADS].expand(1, n, 1, -1)
         weights = F.softmax(query @ heads.transpose(2, 3), -1)
-        turn = self.position(torch.arange(n)).view(n, HEADS, WIDTH // HEADS)
-        y = weights @ heads @ turn.mT @ turn
+        rotation = self.position(torch.arange(n)).view(n, HEADS, WIDTH // HEADS)
+        y = weights @ heads @ rotation.mT @ rotation
         return x + y.view(1, n, WIDTH // HEADS).repeat(1, 1, HEADS)
 
 
 class ComplexRotary(Model):
-    """Pairs of numbers turned as complex ones."""
+    """Pairs of numbers rotated as complex ones."""
 
     def attend(self, q: Tensor, k: Tensor, v: Tensor, n: int) -> Tensor:
         angle = torch.outer(torch.arange(n).float(), 1 / 100 ** (torch.arange(0, 8, 2) / 8))
-        turn = torch.polar(torch.ones_like(angle), angle)
+        rotation = torch.polar(torch.ones_like(angle), angle)
 
-        def turned(x: Tensor) -> Tensor:
+        def rotated(x: Tensor) -> Tensor:
             pairs = torch.view_as_complex(x.float().reshape(*x.shape[:-1], -1, 2))
-            return torch.view_as_real(pairs * turn).flatten(3).type_as(x)
+            return torch.view_as_real(pairs * rotation).flatten(3).type_as(x)
 
-        return super().attend(turned(q), turned(k), v, n)
+        return super().attend(rotated(q), rotated(k), v, n)
 
 
 class RunningMean(AllPositions):

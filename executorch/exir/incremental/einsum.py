@@ -14,11 +14,10 @@ from torch.fx import Node
 from executorch.exir.incremental.errors import NotCausalError
 from executorch.exir.incremental.lengths import token_dims
 from executorch.exir.incremental.rewriter import Rewriter
-from executorch.exir.incremental.values import Kind, Value, arguments
+from executorch.exir.incremental.values import PAIRS, Kind, Value, arguments
 
 EINSUM = torch.ops.aten.einsum.default
 _MOST_OPERANDS = 2
-_PAIRS = (Kind.SCORES, Kind.WEIGHTS)
 
 
 def is_understood(node: Node) -> bool:
@@ -36,7 +35,7 @@ def classify_einsum(rw: Rewriter, node: Node) -> Value:
         if value.kind is Kind.LENGTH:
             rw.lengths.prove([operand])
     tokens = [_token_letters(rw, n, v, at) for n, (v, at) in zip(operands, found, strict=True)]
-    pairs = [i for i, (value, _) in enumerate(found) if value.kind in _PAIRS]
+    pairs = [i for i, (value, _) in enumerate(found) if value.kind in PAIRS]
     if pairs:
         return _of_pairs(node, found, tokens, pairs, out)
     rows = {letter for letters in tokens for letter in letters.values()}

@@ -12,8 +12,8 @@ from executorch.exir.incremental.masks import hidden_after
 from executorch.exir.incremental.rewriter import Rewriter
 from executorch.exir.incremental.shifts import is_shifted_table, remains_shifted
 from executorch.exir.incremental.sinks import common_sinks
-from executorch.exir.incremental.values import Kind, Value
-from executorch.exir.incremental.zeros import PAIRS, is_zero_later
+from executorch.exir.incremental.values import PAIRS, Kind, Value
+from executorch.exir.incremental.zeros import is_zero_later
 
 aten = torch.ops.aten
 

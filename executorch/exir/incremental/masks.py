@@ -11,7 +11,7 @@ from torch.fx import Node
 from executorch.exir.incremental.errors import NotCausalError
 from executorch.exir.incremental.lengths import MOST_ELEMENTS
 from executorch.exir.incremental.rewriter import Rewriter
-from executorch.exir.incremental.values import Kind, arguments
+from executorch.exir.incremental.values import PAIRS, Kind, arguments
 
 aten = torch.ops.aten
 
@@ -119,8 +119,7 @@ def where_all(rw: Rewriter, node: Node, mask: Any, row: int, col: int, test: Any
 
 
 def _is_scores(rw: Rewriter, given: Any) -> bool:
-    """Weights are scores, too."""
-    return isinstance(given, Node) and rw._is(given, Kind.SCORES, Kind.WEIGHTS)
+    return isinstance(given, Node) and rw._is(given, *PAIRS)
 
 
 def _alpha(node: Node) -> Any:

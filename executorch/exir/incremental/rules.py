@@ -66,12 +66,13 @@ from executorch.exir.incremental.values import (
     FIXED,
     LAST,
     LENGTH,
+    PAIRS,
     Kind,
     Value,
     arguments,
     bound_arguments,
 )
-from executorch.exir.incremental.zeros import PAIRS, classify_tril, make_tril
+from executorch.exir.incremental.zeros import classify_tril, make_tril
 from executorch.exir.torch_internals import OpOverload
 
 aten = torch.ops.aten

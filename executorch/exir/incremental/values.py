@@ -23,6 +23,10 @@ class Kind(Enum):
     LAST = auto()  # on all tokens, without a dim for them
 
 
+# Of a query and a key: weights are scores, too.
+PAIRS = (Kind.SCORES, Kind.WEIGHTS)
+
+
 @dataclass(frozen=True)
 class Value:
     """`row` and `col` are dims of the tensor.

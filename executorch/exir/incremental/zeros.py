@@ -15,11 +15,10 @@ from torch.fx import Node
 from executorch.exir.incremental.errors import NotCausalError
 from executorch.exir.incremental.masks import ADD, FILL, SUBTRACT, WHERE, hides_later, where_all
 from executorch.exir.incremental.rewriter import Rewriter
-from executorch.exir.incremental.values import Kind, Value, arguments
+from executorch.exir.incremental.values import PAIRS, Kind, Value, arguments
 
 aten = torch.ops.aten
 
-PAIRS = (Kind.SCORES, Kind.WEIGHTS)
 _TIMES = {aten.mul.Tensor, aten.mul.Scalar}
 _OVER = {aten.div.Tensor, aten.div.Scalar}
 # Zero stays zero.

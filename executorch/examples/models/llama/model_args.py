@@ -152,11 +152,11 @@ class ModelArgs(UnsupportedVariants):
             )
 
     def _refuse_unsupported_variants(self) -> None:
-        for field in dataclasses.fields(UnsupportedVariants):
-            value, taken = getattr(self, field.name), getattr(UnsupportedVariants(), field.name)
+        for name, taken in vars(UnsupportedVariants()).items():
+            value = getattr(self, name)
             if value != taken and (value or taken):  # [], None and False say the same
                 raise ValueError(
-                    f"params: {field.name} is {value!r}, which is not supported; expected {taken!r}"
+                    f"params: {name} is {value!r}, which is not supported; expected {taken!r}"
                 )
 
     @property
