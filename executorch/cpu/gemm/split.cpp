@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <type_traits>
 
 #undef HWY_TARGET_INCLUDE
@@ -155,10 +154,39 @@ HWY_INLINE void SplitLinesOf(PanelSplit& s, int64_t n) {
     ++s.done;
   }
 }
+/// The most lines between the one that is split and the one that is prefetched.
+constexpr int64_t kLinesAhead = 16;
+
+/// The same for a panel whose columns are contiguous: they are read one after the other.
+template <class T, class S>
+HWY_INLINE void SplitColumnLinesOf(PanelSplit& s, int64_t n) {
+  constexpr int64_t kBlockBytes = kParts<T> * kPartBytes;
+  const int64_t blocks = s.blocks(), end = std::min(s.done + n, s.lines());
+  const int64_t ahead = std::min(kLinesAhead, blocks);
+  while (s.done < end) {
+    const int64_t column = s.done / blocks, vector = column / kBlockWidth;
+    int64_t block = s.done % blocks;
+    const int64_t stop = std::min(blocks, block + end - s.done);
+    const S* const from = static_cast<const S*>(s.from) + column * s.ld;
+    const S* const next_column = from + s.ld - blocks * kBlockDepth;
+    uint8_t* to = s.to + (vector * blocks + block) * kBlockBytes + column % kBlockWidth * kLine;
+    s.done += stop - block;
+    for (; block < stop; ++block, to += kBlockBytes) {
+      const int64_t p = block * kBlockDepth, left = column < s.columns ? s.k - p : 0;
+      const S* const next = (block + ahead < blocks ? from : next_column) + p + ahead * kBlockDepth;
+      __builtin_prefetch(next, 0, 3);
+      __builtin_prefetch(next + kLine / sizeof(S), 0, 3);
+      SplitRowLine<T>(LoadFirst(from + p, left),
+                      LoadFirst(from + p + kBlockWidth, left - kBlockWidth), to);
+    }
+  }
+}
+
 /// Splits the next `n` lines of a panel, or what is left of it. It is not inlined, because it needs
 /// all registers.
 template <class T>
 HWY_NOINLINE void SplitLines(PanelSplit& s, int64_t n) {
+  if (s.columns > 0) return SplitColumnLinesOf<T, T>(s, n);
   if constexpr (!std::is_same_v<T, float>) {
     if (s.is_stored) return SplitLinesOf<T, T>(s, n);
   }
@@ -169,47 +197,21 @@ void SplitRest(PanelSplit& s) {
   SplitLines<T>(s, s.lines());
 }
 
-/// The distance in elements from those that are transposed to those that are prefetched.
-constexpr int64_t kAhead = 8 * kBlockDepth;
-
-/// Packs columns of bfloat16, whose only part is the element itself. A block is the transpose of a
-/// square of pairs of elements.
-void SplitColumns(const void* b, int64_t ldb, int64_t k, int64_t n, int64_t vectors, uint8_t* to) {
-  const Ints d;
-  constexpr int64_t kStep = kTransposedColumns<Ints>;
-  HWY_ALIGN int32_t copy[kBlockWidth * kBlockWidth];
-  const auto* from = static_cast<const BF16*>(b);
-  for (int64_t v = 0; v < vectors; ++v, from += kBlockWidth * ldb) {
-    const int64_t columns = std::clamp<int64_t>(n - v * kBlockWidth, 0, kBlockWidth);
-    for (int64_t p = 0; p < k; p += kBlockDepth, to += kPartBytes) {
-      const auto* square = reinterpret_cast<const int32_t*>(from + p);
-      int64_t ld = ldb / 2;
-      for (int64_t i = 0; i < kBlockWidth; ++i)
-        __builtin_prefetch(from + p + kAhead + i * ldb, 0, 3);
-      if (columns < kBlockWidth || k - p < kBlockDepth || ldb % 2 != 0) {
-        std::memset(copy, 0, sizeof(copy));
-        for (int64_t i = 0; i < columns; ++i) {
-          std::memcpy(copy + i * kBlockWidth, from + p + i * ldb,
-                      static_cast<size_t>(std::min(kBlockDepth, k - p)) * sizeof(BF16));
-        }
-        square = copy;
-        ld = kBlockWidth;
-      }
-      for (int64_t q = 0; q < kBlockWidth; q += kStep) {
-        TransposeColumns(d, square + q, ld, reinterpret_cast<int32_t*>(to) + q * kBlockWidth,
-                         kBlockWidth);
-      }
-    }
-  }
-}
-
 // ---- registers: sums in 0 to 3, rows of A in 4 and 5, columns of B in 6 and 7 ----
 
+// If columns of B are contiguous (kByColumns), the registers of B are the left operands, and sums
+// are transposed: register rows are columns of B.
+
+template <bool kByColumns>
 struct Shapes : TileConfig {
   explicit Shapes(int64_t height) {
-    for (int i = 0; i < 6; ++i) rows[i] = static_cast<uint8_t>(height);
+    for (int i = 0; i < 6; ++i) {
+      rows[i] = static_cast<uint8_t>(kByColumns ? kBlockWidth : height);
+      if (kByColumns) bytes[i] = static_cast<uint16_t>(height * kFloatBytes);
+    }
     rows[6] = rows[7] = kBlockWidth;
   }
+  static constexpr int64_t kFloatBytes = sizeof(float);
 };
 
 /// The blocks, at one place along k, of the tiles of A and of the vectors of columns of B. Part i
@@ -223,6 +225,13 @@ struct Operands {
 #define ET_LOAD_B(reg, vector, part) \
   _tile_loadd(reg, x.b + (vector)*x.vector_bytes + (part)*kPartBytes, kLine)
 
+#define ET_MULTIPLY_ADD(sums, a, b) \
+  if constexpr (kByColumns) {       \
+    _tile_dpbf16ps(sums, b, a);     \
+  } else {                          \
+    _tile_dpbf16ps(sums, a, b);     \
+  }
+
 /// Sums of tile i and vector j are in register 2 * i + j.
 HWY_INLINE void LoadTiles(const Operands& x, int64_t part) {
   ET_LOAD_A(4, 0, part);
@@ -232,32 +241,33 @@ HWY_INLINE void LoadVectors(const Operands& x, int64_t part) {
   ET_LOAD_B(6, 0, part);
   ET_LOAD_B(7, 1, part);
 }
+template <bool kByColumns>
 HWY_INLINE void MultiplyPairs() {
-  _tile_dpbf16ps(0, 4, 6);
-  _tile_dpbf16ps(1, 4, 7);
-  _tile_dpbf16ps(2, 5, 6);
-  _tile_dpbf16ps(3, 5, 7);
+  ET_MULTIPLY_ADD(0, 4, 6)
+  ET_MULTIPLY_ADD(1, 4, 7)
+  ET_MULTIPLY_ADD(2, 5, 6)
+  ET_MULTIPLY_ADD(3, 5, 7)
 }
-template <class A, class B>
+template <class A, class B, bool kByColumns>
 HWY_INLINE void AddPairs(const Operands& x, PanelSplit& next) {
   LoadVectors(x, 0);
   for (int part = kParts<A> - 1; part > 0; --part) {
     LoadTiles(x, part);
-    MultiplyPairs();
+    MultiplyPairs<kByColumns>();
   }
   LoadTiles(x, 0);
   SplitLines<B>(next, next.rate);
-  MultiplyPairs();
+  MultiplyPairs<kByColumns>();
   if constexpr (kParts<B> == 3) {
     LoadVectors(x, 2);
     SplitLines<B>(next, next.rate);
-    MultiplyPairs();
+    MultiplyPairs<kByColumns>();
   }
   if constexpr (kParts<B> == 1) return;
   LoadVectors(x, 1);
-  MultiplyPairs();
+  MultiplyPairs<kByColumns>();
   LoadTiles(x, 1);
-  MultiplyPairs();
+  MultiplyPairs<kByColumns>();
 }
 
 /// Adds to the sums of each tile, which are in the register of the tile's number, the products of a
@@ -265,37 +275,55 @@ HWY_INLINE void AddPairs(const Operands& x, PanelSplit& next) {
 #define ET_MULTIPLY_TILE(tile, reg)                    \
   if constexpr (kTiles > tile) {                       \
     ET_LOAD_A(reg, tile, part);                        \
-    _tile_dpbf16ps(tile, reg, 6);                      \
-    if constexpr (kBoth) _tile_dpbf16ps(tile, reg, 7); \
+    ET_MULTIPLY_ADD(tile, reg, 6)                      \
+    if constexpr (kBoth) ET_MULTIPLY_ADD(tile, reg, 7) \
   }
-template <int kTiles, bool kBoth>
+template <int kTiles, bool kBoth, bool kByColumns>
 HWY_INLINE void MultiplyColumn(const Operands& x, int64_t part) {
   ET_MULTIPLY_TILE(0, 4)
   ET_MULTIPLY_TILE(1, 5)
   ET_MULTIPLY_TILE(2, 4)
   ET_MULTIPLY_TILE(3, 5)
 }
-template <class A, class B, int kTiles>
+template <class A, class B, int kTiles, bool kByColumns>
 HWY_INLINE void AddColumn(const Operands& x, PanelSplit& next) {
   constexpr bool kBoth = kParts<B> != 1;
   if constexpr (kParts<B> == 3) {
     ET_LOAD_B(6, 0, 2);
-    MultiplyColumn<kTiles, false>(x, 0);
+    MultiplyColumn<kTiles, false, kByColumns>(x, 0);
   }
   ET_LOAD_B(6, 0, 0);
   if constexpr (kBoth) {
     ET_LOAD_B(7, 0, 1);
-    MultiplyColumn<kTiles, true>(x, 1);
+    MultiplyColumn<kTiles, true, kByColumns>(x, 1);
   }
   SplitLines<B>(next, next.rate);
-  MultiplyColumn<kTiles, kBoth>(x, 0);
+  MultiplyColumn<kTiles, kBoth, kByColumns>(x, 0);
   if constexpr (kParts<B> == 3) SplitLines<B>(next, next.rate);
-  if constexpr (kParts<A> == 3) MultiplyColumn<kTiles, false>(x, 2);
+  if constexpr (kParts<A> == 3) MultiplyColumn<kTiles, false, kByColumns>(x, 2);
 }
+
+/// to[c * ld + r] = square[r * kBlockWidth + c]
+inline void TransposeSquare(const float* square, float* to, int64_t ld) {
+  const Floats d;
+  constexpr int64_t kStep = kTransposedColumns<Floats>;
+  for (int64_t c = 0; c < kBlockWidth; c += kStep) {
+    TransposeColumns(d, square + c, kBlockWidth, to + c * ld, ld);
+  }
+}
+#define ET_STORE_SUMS(reg, to)                                            \
+  do {                                                                    \
+    if constexpr (kByColumns) {                                           \
+      _tile_stored(reg, square, kLine);                                   \
+      TransposeSquare(square, to, row_floats);                            \
+    } else {                                                              \
+      _tile_stored(reg, to, row_floats* Shapes<kByColumns>::kFloatBytes); \
+    }                                                                     \
+  } while (false)
 
 /// Multiplies 2 tiles by 2 vectors of columns, or 2 or 4 tiles by one vector. With 4 registers of
 /// sums no product has to wait for another.
-template <class A, class B, int kTiles, int kVectors>
+template <class A, class B, int kTiles, int kVectors, bool kByColumns>
 void MultiplyBlocks(const SplitTile& t, int64_t tile, int64_t vector) {
   constexpr int64_t kBytesOfA = kParts<A> * kPartBytes, kBytesOfB = kParts<B> * kPartBytes;
   const int64_t tile_bytes = t.blocks * kBytesOfA, vector_bytes = t.blocks * kBytesOfB;
@@ -307,44 +335,47 @@ void MultiplyBlocks(const SplitTile& t, int64_t tile, int64_t vector) {
   _tile_zero(3);
   for (int64_t i = 0; i < t.blocks; ++i, x.a += kBytesOfA, x.b += kBytesOfB) {
     if constexpr (kVectors == 2) {
-      AddPairs<A, B>(x, next);
+      AddPairs<A, B, kByColumns>(x, next);
     } else {
-      AddColumn<A, B, kTiles>(x, next);
+      AddColumn<A, B, kTiles, kByColumns>(x, next);
     }
   }
-  const int64_t row_bytes = t.vectors * kLine, tile_floats = t.height * t.vectors * kBlockWidth;
+  const int64_t row_floats = t.vectors * kBlockWidth, tile_floats = t.height * row_floats;
   float* const to = t.sums + tile * tile_floats + vector * kBlockWidth;
-  _tile_stored(0, to, row_bytes);
+  HWY_ALIGN float square[kBlockWidth * kBlockWidth] = {};
+  ET_STORE_SUMS(0, to);
   if constexpr (kVectors == 2) {
-    _tile_stored(1, to + kBlockWidth, row_bytes);
-    _tile_stored(2, to + tile_floats, row_bytes);
-    _tile_stored(3, to + tile_floats + kBlockWidth, row_bytes);
+    ET_STORE_SUMS(1, to + kBlockWidth);
+    ET_STORE_SUMS(2, to + tile_floats);
+    ET_STORE_SUMS(3, to + tile_floats + kBlockWidth);
   } else {
-    _tile_stored(1, to + tile_floats, row_bytes);
+    ET_STORE_SUMS(1, to + tile_floats);
     if constexpr (kTiles == 4) {
-      _tile_stored(2, to + 2 * tile_floats, row_bytes);
-      _tile_stored(3, to + 3 * tile_floats, row_bytes);
+      ET_STORE_SUMS(2, to + 2 * tile_floats);
+      ET_STORE_SUMS(3, to + 3 * tile_floats);
     }
   }
 }
 #undef ET_LOAD_A
 #undef ET_LOAD_B
 #undef ET_MULTIPLY_TILE
+#undef ET_MULTIPLY_ADD
+#undef ET_STORE_SUMS
 
 /// Two vectors of columns take two tiles at once; the last vector of an odd number takes four.
-template <class A, class B>
+template <class A, class B, bool kByColumns = false>
 void Multiply(const SplitTile& t) {
-  const Shapes shapes(t.height);
+  const Shapes<kByColumns> shapes(t.height);
   shapes.keep();
   _tile_loadconfig(&shapes);
   int64_t v = 0;
   for (; v + 2 <= t.vectors; v += 2) {
-    for (int64_t i = 0; i < t.tiles; i += 2) MultiplyBlocks<A, B, 2, 2>(t, i, v);
+    for (int64_t i = 0; i < t.tiles; i += 2) MultiplyBlocks<A, B, 2, 2, kByColumns>(t, i, v);
   }
   if (v < t.vectors) {
     int64_t i = 0;
-    for (; i + 4 <= t.tiles; i += 4) MultiplyBlocks<A, B, 4, 1>(t, i, v);
-    if (i < t.tiles) MultiplyBlocks<A, B, 2, 1>(t, i, v);
+    for (; i + 4 <= t.tiles; i += 4) MultiplyBlocks<A, B, 4, 1, kByColumns>(t, i, v);
+    if (i < t.tiles) MultiplyBlocks<A, B, 2, 1, kByColumns>(t, i, v);
   }
   _tile_release();
 }
@@ -375,12 +406,9 @@ void StoreFinished(const Tile<float>& t, const float* sums, int64_t rows, int64_
 
 template <class T>
 void FillParts(SplitKernels& k) {
-  k = {SplitRows<T>, SplitRest<T>, nullptr, Multiply<T, T>, nullptr, AreFinite, StoreFinished};
-  if constexpr (kParts<T> == 1) {
-    k.split_columns = SplitColumns;
-  } else {
-    k.multiply_by_floats = Multiply<T, float>;
-  }
+  k = {SplitRows<T>, SplitRest<T>, Multiply<T, T>, Multiply<T, T, true>,
+       nullptr,      AreFinite,    StoreFinished};
+  if constexpr (kParts<T> != 1) k.multiply_by_floats = Multiply<T, float>;
 }
 
 }  // namespace HWY_NAMESPACE

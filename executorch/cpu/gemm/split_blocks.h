@@ -24,7 +24,7 @@ class SplitBlocks : public Blocks<T> {
     // Dot products with columns of B, where these are contiguous, need no packing.
     constexpr int64_t kLeastRowsByColumns = kParts<T> == 1 ? 13 : 17;
     const bool by_columns = g.b.row_stride == 1 && g.b.col_stride != 1;
-    const int64_t least_rows = kParts<T> == 3 ? 49
+    const int64_t least_rows = kParts<T> == 3 ? (by_columns ? 25 : 49)
                                : by_columns   ? kLeastRowsByColumns
                                               : kMostAxpyRows + 1;
     constexpr int64_t kLeastColumns = 64, kLeastDepth = 64, kLeastPanels = 4;
@@ -57,7 +57,9 @@ class SplitBlocks : public Blocks<T> {
     const Size columns = division_.columns(), depth = division_.depth;
     const Size padded_rows = padded(division_.rows);
     return {2 * (part_bytes() + panel_bytes()),
-            padded_rows * depth * kSplitBytes + Size(a_in_place_ ? 0 : kBlockWidth) * lda_ * kSize,
+            padded_rows * depth * kSplitBytes + (Size(a_in_place_ ? 0 : kBlockWidth) * lda_ +
+                                                 Size(by_columns_ ? kBlockWidth : 0) * depth) *
+                                                    kSize,
             (kGroupRows * width_ + (division_.n_slices == 1 ? Size(0) : padded_rows * columns)) *
                 kSize};
   }
@@ -103,7 +105,7 @@ class SplitBlocks : public Blocks<T> {
     next.rate = ceil_div(next.lines(), steps(tile, n_tiles));
     for (int64_t i = 0; i < n_tiles; i += kMostSplitTiles) {
       tile.tiles = std::min(kMostSplitTiles, n_tiles - i);
-      split_.multiply(tile);
+      (by_columns_ ? split_.multiply_columns : split_.multiply)(tile);
       tile.a += kMostSplitTiles * blocks(t) * kParts<T> * kPartBytes;
       state.i = i * height;
       state.height = std::min(tile.tiles * height, t.ni - state.i);
@@ -173,12 +175,25 @@ class SplitBlocks : public Blocks<T> {
       state.height = std::max<int64_t>(std::min(height, t.ni - state.i), 0);
       if (a_is_stored_) {
         const T* const a = element(g_.a, t.i0 + state.i, t.p0) + t.s * g_.a_batch;
-        split_.split_rows(a, true, g_.a.row_stride, state.height, t.np, height, to);
+        split_tile(t, buffers, row_, a, g_.a.row_stride, state.height, height, to);
       } else {
         const float* const a = rows_of_a(t, state, produced_rows(buffers));
-        split_.split_rows(a, false, lda_, state.height, t.np, height, to);
+        split_tile(t, buffers, row<float>(), a, lda_, state.height, height, to);
       }
     }
+  }
+
+  /// Splits `rows` rows of A, of element type S, into the blocks of a tile of `height` rows.
+  template <class S>
+  void split_tile(const KSlice& t, const Buffers& buffers, const Microkernels<Types<S>>& kernels,
+                  const S* a, int64_t lda, int64_t rows, int64_t height, uint8_t* to) const {
+    if (!by_columns_) {
+      return split_.split_rows(a, std::is_same_v<S, T>, lda, rows, t.np, height, to);
+    }
+    float* const panel = produced_rows(buffers) + (a_in_place_ ? 0 : kBlockWidth * lda_);
+    kernels.pack_columns(a, lda, t.np, rows, panel, kBlockWidth);
+    PanelSplit split{panel, false, kBlockWidth, t.np, 1, to};
+    split_.split_rest(split);
   }
 
   /// Makes the panel at column j of the slice the one that is split next.
@@ -196,11 +211,11 @@ class SplitBlocks : public Blocks<T> {
       next.from = b_at(t, 0, j);
       next.is_stored = true;
       next.ld = g_.b.row_stride;
-    } else if (by_columns_ && split_.split_columns != nullptr) {
+    } else if (by_columns_) {
       next.from = b_at(t, 0, j);
-      split_.split_columns(next.from, g_.b.col_stride, t.np, std::min(width, t.nj - j),
-                           next.vectors, next.to);
-      next.done = next.lines();
+      next.is_stored = true;
+      next.ld = g_.b.col_stride;
+      next.columns = std::min(width, t.nj - j);
     } else {
       next.from = floats(t, j, packed(buffers, 0));
     }

@@ -32,7 +32,9 @@ constexpr int kSplitsOfBlock = kParts<T> == 3 ? 2 : 1;
 /// kBlockWidth columns of B. A block has 16 lines of 64 bytes for each part, one part after the
 /// other. Line r of a block of A holds row r, with its elements in the order 0, 16, 1, 17, ...;
 /// line r of a block of B holds elements r and r + 16 of each column. If elements have a single
-/// part, the elements of A stay in order, and line r of B holds elements 2 r and 2 r + 1.
+/// part, the elements of A stay in order, and line r of B holds elements 2 r and 2 r + 1. Where
+/// columns of B are contiguous, the two layouts are exchanged: then B, the larger operand, need not
+/// be transposed.
 constexpr int64_t kBlockDepth = 32, kBlockWidth = 16, kPartBytes = 1024;
 /// The most tiles of rows of A that SplitBlocks multiplies in one call.
 constexpr int64_t kMostSplitTiles = 4;
@@ -43,12 +45,15 @@ struct PanelSplit {
   bool is_stored = false;      // elements are as B has them, else floats
   int64_t ld = 0, k = 0, vectors = 0;
   uint8_t* to = nullptr;  // the blocks of the first vector of columns, then those of the next one
-  int64_t done = 0;       // how many of the lines() are split
-  int64_t rate = 0;       // lines to split in each step of a product
+  /// If not 0, `from` has so many columns of k contiguous elements, `ld` apart; the others are zero.
+  int64_t columns = 0;
+  int64_t done = 0;  // how many of the lines() are split
+  int64_t rate = 0;  // lines to split in each step of a product
 
-  /// The blocks along k, and the lines of one part of these blocks; a line has all vectors.
+  /// The blocks along k, and the lines of one part of these blocks. A line has all vectors if rows
+  /// are contiguous, one column if columns are.
   int64_t blocks() const { return ceil_div(k, kBlockDepth); }
-  int64_t lines() const { return blocks() * kBlockWidth; }
+  int64_t lines() const { return blocks() * kBlockWidth * (columns > 0 ? vectors : 1); }
 };
 
 /// Tiles of rows of A times a panel of B.
@@ -78,11 +83,10 @@ struct SplitKernels {
                      int64_t height, uint8_t* to) = nullptr;
   /// Splits the lines of a panel that are not split yet.
   void (*split_rest)(PanelSplit&) = nullptr;
-  /// Packs n columns of stored elements, each k contiguous elements and `ldb` apart, as the blocks
-  /// of `vectors` vectors of columns. Null if columns must be converted to a panel of floats first.
-  void (*split_columns)(const void* b, int64_t ldb, int64_t k, int64_t n, int64_t vectors,
-                        uint8_t* to) = nullptr;
   void (*multiply)(const SplitTile&) = nullptr;
+  /// The same for a B whose columns are contiguous. Writes kBlockWidth rows for the last tile of
+  /// each call, too.
+  void (*multiply_columns)(const SplitTile&) = nullptr;
   /// The same for a panel of floats, which have more parts than the rows may have. Null for elements
   /// with a single part, as these lie in another order.
   void (*multiply_by_floats)(const SplitTile&) = nullptr;
