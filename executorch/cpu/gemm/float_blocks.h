@@ -32,16 +32,17 @@ class Blocks {
   using Acc = Accumulator<T>;
 
  public:
-  explicit Blocks(const Gemm<T>& g) : g_(g), row_(row<T>()) {
+  /// `panels` are those of all of B if it is packed already, or null.
+  explicit Blocks(const Gemm<T>& g, const Acc* panels = nullptr)
+      : g_(g), row_(row<T>()), panels_(panels) {
     width_ = row_.columns;
     a_in_place_ = std::is_same_v<T, Acc> && g.a.col_stride == 1 && g.a_source.produce == nullptr;
     const bool in_memory = kIsStoredFloat<T> && g.b_source.produce == nullptr;
     by_rows_ = in_memory && g.b.col_stride == 1;
     by_columns_ = in_memory && !by_rows_ && g.b.row_stride == 1;
-    if (by_rows_ && has_panels(g)) panels_ = g.b_panels.data;
     const bool read_once = std::is_same_v<T, float> && by_rows_ && g.m <= kReadOnceRows;
     const bool share_sets = g.b.row_stride * kSize % kSetStride == 0;
-    b_in_place_ = read_once && !share_sets && g.m <= kFewTiles * row_.rows && panels_ == nullptr;
+    b_in_place_ = read_once && !share_sets && g.m <= kFewTiles * row_.rows;
     divide(!read_once || g.k <= kShallow ? kDepth : share_sets ? kPackedDepth : kInPlaceDepth);
     lda_ = a_in_place_ ? g.a.row_stride : round_up(division_.depth, kMostLanes);
     adds_ = g.addend.data != nullptr && g.beta != Acc(0);
@@ -64,6 +65,7 @@ class Blocks {
     int64_t width = 0, b_step = 0;  // columns of such a panel; elements from one to the next
     int64_t finished = 0;           // columns whose results the microkernels finish
     int64_t i = 0, height = 0;      // the first row of the tile in the slice, and its rows
+    int64_t sums_row = 0;           // the first row of its sums in Buffers::sums
   };
 
   const Division& division() const { return division_; }
@@ -75,16 +77,9 @@ class Blocks {
             columns * (division_.n_slices == 1 ? row_.rows : division_.rows) * kSize};
   }
 
-  /// Begins slice t. Tiles have nearly equal heights, because a low tile has too few sums to hide
-  /// the latency of its loads. Where rows of A are a multiple of the L1 set stride apart, they
-  /// compete with one another and with the panel for the ways of one cache set; then tiles are
-  /// lower.
   int64_t enter(const KSlice& t, const KSlice* after, const Buffers& buffers,
                 ThreadState& state) const {
-    const int64_t set_stride = machine().l1_set_stride, ways = machine().l1 / set_stride;
-    const bool compete = a_in_place_ && lda_ * kSize % set_stride == 0 &&
-                         row_.rows + ceil_div(t.np * width_ * kSize, set_stride) > ways;
-    const int64_t n_tiles = ceil_div(t.ni, compete ? ceil_div(row_.rows * 2, 3) : row_.rows);
+    const int64_t n_tiles = count_tiles(t);
     state.ahead = {};
     state.tile.ahead = &state.ahead;
     if (after != nullptr && tiles_pack(*after)) {
@@ -100,6 +95,7 @@ class Blocks {
                ThreadState& state) const {
     state.i = t.ni * tile / n_tiles;
     state.height = t.ni * (tile + 1) / n_tiles - state.i;
+    state.sums_row = division_.n_slices == 1 ? 0 : state.i;
     state.tile.a = rows_of_a(t, state, reinterpret_cast<Acc*>(buffers.rows));
     state.tile.lda = lda_;
     state.tile.k = t.np;
@@ -114,22 +110,7 @@ class Blocks {
   int64_t panel_width(const KSlice& t, int64_t j) const { return row_.panel_width(t.nj - j); }
 
   void multiply(const KSlice& t, int64_t j, const Buffers& buffers, ThreadState& state) const {
-    Tile<Acc>& tile = state.tile;
-    if (j < state.whole) {
-      state.run(tile);
-      tile.b += state.b_step;
-      tile.to += state.width;
-      if (tile.partial != nullptr) tile.partial += state.width;
-      if (tile.bias != nullptr) tile.bias += state.width;
-      if (tile.residual != nullptr) tile.residual += state.width;
-      j += state.width;
-    } else {
-      place(t, j, buffers, state);
-      const int64_t width = panel_width(t, j);
-      row_.tile_of(width, state.height)(tile);
-      j += width;
-    }
-    if (j >= t.nj && state.finished < t.nj) {
+    if (add_panel(t, j, buffers, state) >= t.nj && state.finished < t.nj) {
       const Acc* const sums = sums_of(state, buffers);
       finish(g_, t.s, sums + state.finished, division_.columns(), t.i0 + state.i, state.height,
              t.j0 + state.finished, t.nj - state.finished);
@@ -138,10 +119,10 @@ class Blocks {
 
   /// The number of steps that packing takes. A step packs a row of B if rows are contiguous,
   /// kMostLanes rows of a panel if columns are, and otherwise a whole panel. There are none if B is
-  /// prepacked.
+  /// packed already.
   int64_t pack_steps(const KSlice& t) const {
-    if (by_rows_) return panels_ != nullptr ? 0 : t.np;
-    return ceil_div(t.nj, width_) * (by_columns_ ? pieces(t) : 1);
+    if (panels_ != nullptr) return 0;
+    return by_rows_ ? t.np : ceil_div(t.nj, width_) * (by_columns_ ? pieces(t) : 1);
   }
 
   bool tiles_pack(const KSlice& t) const {
@@ -215,6 +196,38 @@ class Blocks {
                   kMostBlockRows);
   }
 
+  /// The number of tiles of a slice. They have nearly equal heights, because a low tile has too few
+  /// sums to hide the latency of its loads. Where rows of A compete for the L1 cache, tiles are
+  /// lower.
+  int64_t count_tiles(const KSlice& t) const {
+    return ceil_div(t.ni, rows_compete(t.np) ? ceil_div(row_.rows * 2, 3) : row_.rows);
+  }
+  /// Whether rows of A are a multiple of the L1 set stride apart. Then those of a tile compete with
+  /// one another, and with a panel of np rows, for the ways of one cache set.
+  bool rows_compete(int64_t np) const {
+    const int64_t set_stride = machine().l1_set_stride, ways = machine().l1 / set_stride;
+    return a_in_place_ && lda_ * kSize % set_stride == 0 &&
+           row_.rows + ceil_div(np * width_ * kSize, set_stride) > ways;
+  }
+
+  /// Multiplies the rows of the tile by the panel at column j. Returns the column behind it.
+  int64_t add_panel(const KSlice& t, int64_t j, const Buffers& buffers, ThreadState& state) const {
+    Tile<Acc>& tile = state.tile;
+    if (j < state.whole) {
+      state.run(tile);
+      tile.b += state.b_step;
+      tile.to += state.width;
+      if (tile.partial != nullptr) tile.partial += state.width;
+      if (tile.bias != nullptr) tile.bias += state.width;
+      if (tile.residual != nullptr) tile.residual += state.width;
+      return j + state.width;
+    }
+    place(t, j, buffers, state);
+    const int64_t width = panel_width(t, j);
+    row_.tile_of(width, state.height)(tile);
+    return j + width;
+  }
+
   bool is_last(const KSlice& t) const { return t.p0 + t.np >= g_.k; }
   int64_t pieces(const KSlice& t) const { return std::max<int64_t>(ceil_div(t.np, kMostLanes), 1); }
 
@@ -223,7 +236,7 @@ class Blocks {
   int64_t columns_in_place(const KSlice& t) const {
     return b_in_place_ ? t.nj / width_ * width_ : 0;
   }
-  /// The address of row 0 of slice t in the prepacked panel that begins at column j of its block.
+  /// The address of row 0 of slice t in the panel, packed beforehand, that begins at column j of its block.
   const Acc* panel_at(const KSlice& t, int64_t j) const {
     return panels_ + (t.j0 + j) * g_.k + t.p0 * panel_width(t, j);
   }
@@ -243,17 +256,9 @@ class Blocks {
     b.stride = g_.b.row_stride * kStored;
     b.lines = lines(t.nj, b);
   }
-  /// Sets b to prefetch those prepacked panels of slice t that are as wide as the first one.
-  void fetch_panels(const KSlice& t, RowPrefetch& b) const {
-    const int64_t width = panel_width(t, 0);
-    b = {reinterpret_cast<const char*>(panel_at(t, 0)), std::max<int64_t>(t.nj / width, 1)};
-    b.stride = width * g_.k * kSize;
-    b.lines = ceil_div(t.np * width * kSize, kLine);
-  }
   /// Sets `ahead` to prefetch all of B that slice t reads, and to copy its rows to the panels `to`
-  /// unless B is read in place or prepacked.
+  /// unless B is read in place.
   void look_ahead(const KSlice& t, uint8_t* to, Ahead<Acc>& ahead) const {
-    if (panels_ != nullptr) return fetch_panels(t, ahead.fetch);
     fetch_rows(t, 0, t.np, ahead.fetch);
     if constexpr (std::is_same_v<T, Acc>) {
       if (b_in_place_) return;
@@ -267,8 +272,7 @@ class Blocks {
   }
 
   Acc* sums_of(const ThreadState& state, const Buffers& buffers) const {
-    return reinterpret_cast<Acc*>(buffers.sums) +
-           (division_.n_slices == 1 ? 0 : state.i * division_.columns());
+    return reinterpret_cast<Acc*>(buffers.sums) + state.sums_row * division_.columns();
   }
   /// The number of columns of the last slice whose results the microkernels finish.
   int64_t columns_finished(const KSlice& t) const {
@@ -380,7 +384,7 @@ class Blocks {
   bool a_in_place_;              // rows of A are read in place
   bool by_rows_, by_columns_;    // rows or columns of B are contiguous, and packed as such
   bool b_in_place_;              // rows of B are read in place
-  const Acc* panels_ = nullptr;  // the prepacked panels of all of B, or null
+  const Acc* panels_ = nullptr;  // of all of B, packed beforehand, or null
   int64_t lda_;
   bool adds_;          // there is an addend
   bool tiles_finish_;  // tiles store the result

@@ -1,4 +1,5 @@
 #include <executorch/cpu/gemm/split_blocks.h>
+#include <executorch/cpu/gemm/transposed_blocks.h>
 #include <executorch/cpu/loop_reads.h>
 
 namespace executorch::cpu {
@@ -25,11 +26,7 @@ class FewRowsProduct {
     const Scratch::Frame frame(scratch_);
     if (!in_place_ && !convert_a()) return false;
     const bool by_columns = g_.b.row_stride == 1 && (g_.b.col_stride != 1 || g_.m > kMostAxpyRows);
-    if (!by_columns && has_panels(g_)) {
-      run_panels();
-    } else if (by_columns || !run_slices()) {
-      run_columns(by_columns);
-    }
+    if (by_columns || !run_slices()) run_columns(by_columns);
     return true;
   }
 
@@ -39,8 +36,6 @@ class FewRowsProduct {
   // There are at most kSlices K-slices, of at least kSliceBytes bytes each and of a multiple of
   // kSliceRows rows. These are constants, so no sum depends on the number of threads.
   static constexpr int64_t kSlices = 16, kSliceBytes = 64 * 1024, kSliceRows = 16;
-  // The distance in bytes from the part of a panel in use to the part that is prefetched.
-  static constexpr int64_t kPanelBytesAhead = 1536;
 
   bool convert_a() {
     rows_ = scratch_.array<float>(Size(g_.batch) * g_.m * lda_);
@@ -121,56 +116,6 @@ class FewRowsProduct {
     return true;
   }
 
-  // For a prepacked B. Each panel is read from its beginning to its end, one K-slice after another.
-  void run_panels() {
-    const int64_t width = row_.columns;
-    const int64_t chunk = Division::even_columns(g_.batch * g_.n, width, width, kTaskColumns);
-    const int64_t n_chunks = ceil_div(g_.n, chunk);
-    const int64_t work = chunk * g_.k * std::max<int64_t>(g_.m / 2, 1);
-    if (is_fetched()) {
-      const int64_t bytes = chunk * g_.k * kSize;
-      will_read({g_.b_panels.data, bytes, 1, bytes, bytes});
-    }
-    parallel_for(g_.batch * n_chunks, ceil_div(kGrainWork / 4, work),
-                 [&](int64_t begin, int64_t end) {
-                   alignas(64) float sums[kMostAxpyRows * kTaskColumns];
-                   for (int64_t i = begin; i < end; ++i) {
-                     const int64_t s = i / n_chunks, j0 = i % n_chunks * chunk;
-                     const int64_t nj = std::min(chunk, g_.n - j0);
-                     for (int64_t j = 0; j < nj; j += width) add_panel(s, j0 + j, sums + j);
-                     row_.finish({&g_, s, sums, kTaskColumns, 0, g_.m, j0, nj});
-                   }
-                 });
-  }
-
-  /// Computes sums[i, j] for all rows and for the columns of the panel at column `column` of batch
-  /// entry s.
-  void add_panel(int64_t s, int64_t column, float* sums) const {
-    const int64_t width = row_.panel_width(g_.n - column), depth = slice_depth();
-    const int64_t n_tiles = ceil_div(g_.m, row_.rows);
-    const FewRows<T> f = columns(s, column, width);
-    Ahead<float> ahead;
-    Tile<float> t = {};
-    t.lda = lda_;
-    t.ldb = width;
-    t.ld_to = t.ld_partial = kTaskColumns;
-    t.ahead = &ahead;
-    for (int64_t p = 0; p < g_.k; p += depth) {
-      t.b = g_.b_panels.data + column * g_.k + p * width;
-      t.k = std::min(depth, g_.k - p);
-      const int64_t lines = t.k * width * kSize / kLine;
-      ahead.fetch = {reinterpret_cast<const char*>(t.b) + kPanelBytesAhead, 1, lines};
-      ahead.fetch.spread_over(t.k / Ahead<float>::kSteps);
-      for (int64_t tile = 0; tile < n_tiles; ++tile) {
-        const int64_t i = g_.m * tile / n_tiles, height = g_.m * (tile + 1) / n_tiles - i;
-        t.a = f.a + i * lda_ + p;
-        t.to = sums + i * kTaskColumns;
-        t.partial = p > 0 ? t.to : nullptr;
-        row_.tile_of(width, height)(t);
-      }
-    }
-  }
-
   void run_columns(bool by_columns) {
     const int64_t chunk =
         Division::even_columns(g_.batch * g_.n, kMostLanes, kLeastTaskColumns, kTaskColumns);
@@ -224,6 +169,9 @@ bool Gemm<T>::run(Scratch& scratch) const {
     const bool few = (b.row_stride == 1 && m <= gemm::kMostDotRows) ||
                      (b.col_stride == 1 && m <= gemm::kMostAxpyRows);
     if (in_memory && few && k > 0) return gemm::FewRowsProduct<T>(*this, scratch).run();
+    if (gemm::TransposedBlocks<T>::pays(*this)) {
+      return gemm::TransposedBlocks<T>::run(*this, scratch);
+    }
   }
   return gemm::Blocks<T>(*this).run(scratch);
 }

@@ -40,13 +40,6 @@ struct MatrixSource {
   const void* matrix = nullptr;
 };
 
-/// All of B, prepacked in panels of `width` columns (panels.h). Absent if `data` is null.
-template <class Acc>
-struct Panels {
-  const Acc* data = nullptr;
-  int64_t width = 0;
-};
-
 /// c[s,i,j] = act(alpha * sum_p a[s,i,p] * b[s,p,j] + beta * addend[s,i,j]) + residual[s,i,j], or
 ///            act(... + residual[s,i,j]) if `act_last`
 ///            s < batch, i < m, p < k, j < n
@@ -74,9 +67,6 @@ struct Gemm {
   bool act_last = false;
   /// Used instead of `a` or `b` if `produce` is set.
   MatrixSource<Acc> a_source = {}, b_source = {};
-  /// The prepacked panels of `b`, or none. They are read instead of `b` wherever the product can
-  /// read panels; the results are equal to the bit.
-  Panels<Acc> b_panels = {};
   int64_t batch = 1;
   int64_t a_batch = 0, b_batch = 0, c_batch = 0, addend_batch = 0, residual_batch = 0;
 

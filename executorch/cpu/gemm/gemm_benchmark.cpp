@@ -4,7 +4,6 @@
 #include <benchmark/benchmark.h>
 #include <executorch/cpu/gemm/gemm.h>
 #include <executorch/cpu/gemm/int8_kernels.h>
-#include <executorch/cpu/gemm/panels.h>
 #include <executorch/cpu/huge_pages.h>
 #include <executorch/cpu/machine.h>
 #include <executorch/cpu/machine_limits.h>
@@ -64,16 +63,14 @@ void count(benchmark::State& state, int64_t steps, int64_t weight_bytes, double 
   state.counters["of_limit"] = benchmark::Counter(least, benchmark::Counter::kIsRate);
 }
 
-/// How B lies in memory: rows of k, rows of n, or packed by the caller.
-enum class Weights { kRows, kColumns, kPanels };
+/// How B lies in memory: rows of n, or columns of k.
+enum class Weights { kRows, kColumns };
 
 template <class T>
 void run_gemm(benchmark::State& state, int64_t m, int64_t k, int64_t n, Weights form) {
   std::vector<T> a(static_cast<size_t>(m * k)), c(static_cast<size_t>(m * n));
   const int64_t n_layers = layers(k * n * static_cast<int64_t>(sizeof(T)));
-  const bool packed = form == Weights::kPanels;
-  const int64_t layer_elements = packed ? count_panel_elements(k, n).value() : k * n;
-  const T* const w = weights<T>(n_layers * layer_elements);
+  const T* const w = weights<T>(n_layers * k * n);
   if (w == nullptr) return state.SkipWithError("no memory");
   std::vector<T> bias(static_cast<size_t>(n));
   for (size_t i = 0; i < a.size(); ++i) a[i] = number<T>(static_cast<int64_t>(i));
@@ -86,11 +83,8 @@ void run_gemm(benchmark::State& state, int64_t m, int64_t k, int64_t n, Weights 
   int64_t layer = 0;
   HeapScratch scratch;
   for (auto _ : state) {
-    const T* weight = w + layer++ % n_layers * layer_elements;
+    const T* weight = w + layer++ % n_layers * k * n;
     g.b = form == Weights::kColumns ? Matrix<const T>{weight, 1, k} : Matrix<const T>{weight, n, 1};
-    if constexpr (std::is_same_v<T, float>) {
-      if (packed) g.b_panels = {weight, panel_columns()};
-    }
     if (!g.run(scratch)) return state.SkipWithError("no memory");
     benchmark::DoNotOptimize(c.data());
     benchmark::ClobberMemory();
@@ -152,7 +146,6 @@ void add(const char* type, int64_t m, int64_t k, int64_t n) {
   };
   add_form("[k,n]", Weights::kRows);
   add_form("[n,k]", Weights::kColumns);
-  if (std::is_same_v<T, float>) add_form("[panels]", Weights::kPanels);
 }
 
 const bool kRegistered = [] {
@@ -193,8 +186,6 @@ const bool kRegistered = [] {
                                {4096, 1024}}) {
       add("Sweep", "f32", m, k, n,
           [](auto& state, auto... sizes) { run_gemm<float>(state, sizes..., Weights::kColumns); });
-      add("Sweep", "f32[panels]", m, k, n,
-          [](auto& state, auto... sizes) { run_gemm<float>(state, sizes..., Weights::kPanels); });
       for (const int8::WeightForm& form : {int8::kWeightForms[0], int8::kWeightForms[2]}) {
         add("Sweep", form.name, m, k, n,
             [form](auto& state, auto... sizes) { run_int8(state, form, sizes...); });

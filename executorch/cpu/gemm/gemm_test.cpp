@@ -299,6 +299,26 @@ TYPED_TEST(ActivatedGemm, FinishesWhatPackedPanelsGive) {
   });
 }
 
+// More rows of A than dot products take, but fewer than B has columns: columns of B are read in
+// place. Some rows of A do not fill a vector; there are one or several parts of the sum, columns that
+// compete for a cache set, and panels of A that do not fit a cache together.
+TYPED_TEST(ActivatedGemm, ReadsContiguousColumnsInPlace) {
+  const Layouts layouts = {Layout::Rows, Layout::Columns, Layout::Rows};
+  for_each_target([&] {
+    for (const int64_t m : {25, 26, 31, 33, 35, 36, 49, 66, 97}) {
+      check<TypeParam>({m, 131, 70, 1}, layouts, {.row_bias = true});
+    }
+    for (const int64_t m : {33, 47}) {
+      check<TypeParam>({m, 150, 1601, 1}, layouts,
+                       {.row_bias = true, .residual = true, .act_last = true, .act = relu()});
+      check<TypeParam>({m, 1100, 21, 1}, {Layout::Rows, Layout::Columns, Layout::Gaps},
+                       {.alpha = 3, .beta = 2, .addend = true});
+      check<TypeParam>({m, 50, 2047, 1}, layouts, {.act = Activation{Activation::Kind::Gelu}});
+    }
+    check<TypeParam>({500, 501, 90, 1}, layouts, {.residual = true});
+  });
+}
+
 ET_ON_EACH_TARGET(Gemm_);
 
 TEST_P(Gemm_, LeavesTheAddendUnreadWhereBetaIsZero) {

@@ -27,15 +27,7 @@ Gemm<T> transposed(const Gemm<T>& g) {
   t.c = transposed(t.c);
   t.addend = transposed(t.addend);
   t.residual = transposed(t.residual);
-  t.b_panels = {};
   return t;
-}
-
-/// Whether `g.b_panels` is set and can be read instead of the rows of B.
-template <class T>
-bool has_panels(const Gemm<T>& g) {
-  return g.b_panels.data != nullptr && g.b_panels.width == row<T>().columns &&
-         g.b.col_stride == 1 && (g.batch == 1 || g.b_batch == 0);
 }
 
 /// The address of element (i, j).

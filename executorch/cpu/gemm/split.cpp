@@ -154,30 +154,35 @@ HWY_INLINE void SplitLinesOf(PanelSplit& s, int64_t n) {
     ++s.done;
   }
 }
-/// The most lines between the one that is split and the one that is prefetched.
-constexpr int64_t kLinesAhead = 16;
+/// The least bytes between the elements that are split and those that are prefetched.
+constexpr int64_t kBytesAhead = 4096;
 
 /// The same for a panel whose columns are contiguous: they are read one after the other.
 template <class T, class S>
 HWY_INLINE void SplitColumnLinesOf(PanelSplit& s, int64_t n) {
   constexpr int64_t kBlockBytes = kParts<T> * kPartBytes;
   const int64_t blocks = s.blocks(), end = std::min(s.done + n, s.lines());
-  const int64_t ahead = std::min(kLinesAhead, blocks);
+  constexpr auto kBlockRowBytes = static_cast<int64_t>(kBlockDepth * sizeof(S));
+  const int64_t ahead = ceil_div(kBytesAhead, blocks * kBlockRowBytes) * s.ld;
   while (s.done < end) {
     const int64_t column = s.done / blocks, vector = column / kBlockWidth;
     int64_t block = s.done % blocks;
     const int64_t stop = std::min(blocks, block + end - s.done);
     const S* const from = static_cast<const S*>(s.from) + column * s.ld;
-    const S* const next_column = from + s.ld - blocks * kBlockDepth;
     uint8_t* to = s.to + (vector * blocks + block) * kBlockBytes + column % kBlockWidth * kLine;
     s.done += stop - block;
     for (; block < stop; ++block, to += kBlockBytes) {
       const int64_t p = block * kBlockDepth, left = column < s.columns ? s.k - p : 0;
-      const S* const next = (block + ahead < blocks ? from : next_column) + p + ahead * kBlockDepth;
-      __builtin_prefetch(next, 0, 3);
-      __builtin_prefetch(next + kLine / sizeof(S), 0, 3);
-      SplitRowLine<T>(LoadFirst(from + p, left),
-                      LoadFirst(from + p + kBlockWidth, left - kBlockWidth), to);
+      for (int64_t i = 0; i < kBlockRowBytes; i += kLine) {
+        __builtin_prefetch(reinterpret_cast<const char*>(from + p + ahead) + i, 0, 3);
+      }
+      if (kParts<T> == 1 && left >= kBlockDepth) {
+        const hn::FixedTag<uint8_t, kLine> bytes;
+        hn::Store(hn::LoadU(bytes, reinterpret_cast<const uint8_t*>(from + p)), bytes, to);
+      } else {
+        SplitRowLine<T>(LoadFirst(from + p, left),
+                        LoadFirst(from + p + kBlockWidth, left - kBlockWidth), to);
+      }
     }
   }
 }

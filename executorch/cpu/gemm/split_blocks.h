@@ -5,6 +5,7 @@
 
 #include <executorch/cpu/gemm/float_blocks.h>
 
+#include <cstring>
 #include <optional>
 
 namespace executorch::cpu::gemm {
@@ -14,19 +15,18 @@ class SplitBlocks : public Blocks<T> {
   using Base = Blocks<T>;
   using Base::a_in_place_, Base::b_at, Base::by_columns_, Base::by_rows_, Base::columns_finished,
       Base::division_, Base::finish_in_tile, Base::g_, Base::is_last, Base::kSize, Base::lda_,
-      Base::pack_panel, Base::panel_at, Base::row_, Base::panels_, Base::rows_of_a, Base::width_;
+      Base::pack_panel, Base::row_, Base::rows_of_a, Base::width_;
 
  public:
   using Base::panel_width;
 
   /// Whether there are such registers, and splitting costs less than they save.
   static bool pays(const Gemm<T>& g) {
-    // Dot products with columns of B, where these are contiguous, need no packing.
-    constexpr int64_t kLeastRowsByColumns = kParts<T> == 1 ? 13 : 17;
+    // With fewer rows, dot products or tiles of multiply-adds are faster.
+    constexpr int64_t kLeastByRows = kParts<T> == 3 ? 49 : kMostAxpyRows + 1;
+    constexpr int64_t kLeastByColumns = kParts<T> == 3 ? 25 : kParts<T> == 2 ? 14 : 11;
     const bool by_columns = g.b.row_stride == 1 && g.b.col_stride != 1;
-    const int64_t least_rows = kParts<T> == 3 ? (by_columns ? 25 : 49)
-                               : by_columns   ? kLeastRowsByColumns
-                                              : kMostAxpyRows + 1;
+    const int64_t least_rows = by_columns ? kLeastByColumns : kLeastByRows;
     constexpr int64_t kLeastColumns = 64, kLeastDepth = 64, kLeastPanels = 4;
     return kernels().split[kParts<T>].multiply != nullptr && g.m >= least_rows &&
            g.n >= kLeastColumns && g.k >= kLeastDepth &&
@@ -51,8 +51,8 @@ class SplitBlocks : public Blocks<T> {
     bool second = false;  // whether the panel after `next` is split to the second of two buffers
   };
 
-  /// The panels are: the parts of two panels; and if B is not prepacked, two panels of floats, one
-  /// to split and one to compute results from that are not finite.
+  /// The panels are: the parts of two panels, and two panels of floats, one to split and one to
+  /// compute results from that are not finite.
   Memory memory() const {
     const Size columns = division_.columns(), depth = division_.depth;
     const Size padded_rows = padded(division_.rows);
@@ -134,9 +134,7 @@ class SplitBlocks : public Blocks<T> {
     return std::max<int64_t>(n, 1);
   }
   Size part_bytes() const { return Size(width_) * division_.depth * kSplitBytes; }
-  Size panel_bytes() const {
-    return panels_ != nullptr ? 0 : Size(width_) * division_.depth * kSize;
-  }
+  Size panel_bytes() const { return Size(width_) * division_.depth * kSize; }
 
   /// Rows of A are split anew for each slice, which a block of few columns would not repay.
   void divide() {
@@ -155,7 +153,8 @@ class SplitBlocks : public Blocks<T> {
     const int64_t busy = ceil_div(std::min(threads, d.most_workers), d.batch * d.n_row_blocks);
     d.n_column_blocks = std::max(std::min(wanted, panels / least_panels), std::min(busy, panels));
     if (d.n_slices > 1) {  // sums are kept between slices
-      const int64_t most = std::max<int64_t>(l2 / 4 / (most_rows * width_ * kSize), 1);
+      const int64_t most =
+          std::max<int64_t>(l2 / 4 / (std::min(most_rows, padded(d.m)) * width_ * kSize), 1);
       d.n_column_blocks = std::max(d.n_column_blocks, ceil_div(panels, most));
     }
     d.divide_rows(2 * kBlockWidth, kGroupRows, threads, most_rows);
@@ -190,6 +189,10 @@ class SplitBlocks : public Blocks<T> {
     if (!by_columns_) {
       return split_.split_rows(a, std::is_same_v<S, T>, lda, rows, t.np, height, to);
     }
+    if (rows == 0) {
+      std::memset(to, 0, static_cast<size_t>(blocks(t) * kParts<T> * kPartBytes));
+      return;
+    }
     float* const panel = produced_rows(buffers) + (a_in_place_ ? 0 : kBlockWidth * lda_);
     kernels.pack_columns(a, lda, t.np, rows, panel, kBlockWidth);
     PanelSplit split{panel, false, kBlockWidth, t.np, 1, to};
@@ -207,7 +210,7 @@ class SplitBlocks : public Blocks<T> {
             width / kBlockWidth,
             buffers.panels + half * part_bytes().value()};
     state.second = !state.second;
-    if (by_rows_ && t.nj - j >= width && panels_ == nullptr) {
+    if (by_rows_ && t.nj - j >= width) {
       next.from = b_at(t, 0, j);
       next.is_stored = true;
       next.ld = g_.b.row_stride;
@@ -227,7 +230,6 @@ class SplitBlocks : public Blocks<T> {
   }
   /// The panel at column j as floats: where it lies, or in `to`.
   const float* floats(const KSlice& t, int64_t j, float* to) const {
-    if (panels_ != nullptr) return panel_at(t, j);
     if (by_rows_) {
       const int64_t n = std::min(panel_width(t, j), t.nj - j);
       row_.pack_rows(b_at(t, 0, j), g_.b.row_stride, t.np, n, to, 0, t.np);

@@ -71,15 +71,6 @@ void FileMapping::forget(const void* data, size_t size) const {
   give_back(first, last);
 }
 
-void FileMapping::release(const void* data, size_t size) const {
-  if (size == 0) return;
-  const auto begin = reinterpret_cast<uintptr_t>(data), all = reinterpret_cast<uintptr_t>(data_);
-  // Give back whole huge pages: reading a neighbour would otherwise map a huge page that both
-  // share.
-  give_back(std::max(begin / kHugePage * kHugePage, all),
-            std::min(round_up(begin + size, kHugePage), round_up(all + size_, get_os_page_size())));
-}
-
 void FileMapping::give_back(uintptr_t begin, uintptr_t end) {
   if (begin >= end) return;
   void* const pages = reinterpret_cast<void*>(begin);

@@ -28,9 +28,6 @@ class FileMapping {
   /// Gives the range's pages back to the system and unlocks them, except pages that it shares with
   /// its neighbours.
   void forget(const void* data, size_t size) const;
-  /// Gives back all pages of a range that stays valid, including huge pages that it shares with its
-  /// neighbours. Those are read again when they are touched.
-  void release(const void* data, size_t size) const;
 
  private:
   FileMapping(char* data, size_t size) : data_(data), size_(size) {}

@@ -85,12 +85,6 @@ Result<FreeableBuffer> MmapDataLoader::map_range(size_t offset, size_t size) con
   return buffer;
 }
 
-bool MmapDataLoader::release(const void* data, size_t size) const {
-  if (mapping_ == nullptr || mlock_config_ == MlockConfig::UseMlock) return false;
-  mapping_->release(data, size);
-  return true;
-}
-
 Result<size_t> MmapDataLoader::size() const {
   return file_.size_if_open();
 }

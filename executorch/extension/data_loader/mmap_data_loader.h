@@ -50,8 +50,6 @@ class MmapDataLoader final : public runtime::DataLoader {
   ET_NODISCARD runtime::Result<size_t> size() const override;
   ET_NODISCARD runtime::Error load_into(size_t offset, size_t size, const SegmentInfo& segment_info,
                                         void* buffer) const override;
-  /// Not where pages are to stay locked, or are mapped one by one.
-  bool release(const void* data, size_t size) const override;
 
  private:
   MmapDataLoader(internal::FileHandle file, MlockConfig mlock_config)

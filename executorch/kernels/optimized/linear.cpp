@@ -1,7 +1,6 @@
 #include <executorch/cpu/gemm/gemm.h>
 #include <executorch/kernels/optimized/epilogue.h>
 #include <executorch/kernels/optimized/loops.h>
-#include <executorch/kernels/optimized/packed_weights.h>
 #include <executorch/kernels/optimized/patterns.h>
 
 namespace executorch::optimized {
@@ -25,8 +24,6 @@ struct LinearCall : FusedCall {
   Activation act;
   bool act_last = false;
   Span<const Step> out_steps;
-  bool has_weights = false;       // b is constant and read where it lies
-  mutable PackedWeights weights;  // of one thread at a time, as the method
 };
 
 // ---- At run time.
@@ -133,8 +130,7 @@ const T* term_data(const Term& term, const View& view) {
 }
 
 template <class T>
-bool run_typed(const LinearCall& call, const Product& p, KernelRuntimeContext& ctx,
-               cpu::Scratch& scratch) {
+bool run_typed(const LinearCall& call, const Product& p, cpu::Scratch& scratch) {
   // The loops over rows: the innermost is the engine's m, the others are batches.
   View rows[kCount];
   std::copy(std::begin(p.views), std::end(p.views), rows);
@@ -175,12 +171,6 @@ bool run_typed(const LinearCall& call, const Product& p, KernelRuntimeContext& c
     first_outer = 1;
   }
   const T* const b = static_cast<const T*>(call.b.data(p.views[kB]));
-  if constexpr (std::is_same_v<T, float>) {
-    if (call.has_weights) {
-      const cpu::Matrix<const float> weights{b, gemm.b.row_stride, gemm.b.col_stride};
-      gemm.b_panels = call.weights.panels(ctx, weights, gemm.k, gemm.n, p.views[kC].size(1));
-    }
-  }
   return Runner<T>{loops, first_outer, gemm, scratch}.run(
       loops.n, static_cast<const T*>(call.a.data(p.views[kA])), b,
       static_cast<T*>(call.out->toTensor().mutable_data_ptr()) + p.views[kC].offset(),
@@ -192,9 +182,8 @@ bool run_linear(const FusedCall& base, KernelRuntimeContext& ctx) {
   Product product;
   if (!find_views(call, product)) return false;
   torch::executor::native::internal::EngineScratch scratch(ctx);
-  return cpu::with_type(engine_type(call.out->toTensor()), [&](auto t) {
-    return run_typed<decltype(t)>(call, product, ctx, scratch);
-  });
+  return cpu::with_type(engine_type(call.out->toTensor()),
+                        [&](auto t) { return run_typed<decltype(t)>(call, product, scratch); });
 }
 
 // ---- When a method is loaded.
@@ -226,10 +215,7 @@ class Match {
     const auto chain_a = graph_.strip(a, block_, accepts);
     const auto chain_b = graph_.strip(b, block_, accepts);
     const Epilogue epilogue(graph_, root_, true, bias);
-    // A product without an epilogue is fused too if its weights, with contiguous rows, can be
-    // packed.
-    const bool packs = is_weights(chain_b) && chain_b.steps.empty() && !is(root_, "linear.out");
-    if (epilogue.last() != root_ || copies(chain_a) || copies(chain_b) || packs) {
+    if (epilogue.last() != root_ || copies(chain_a) || copies(chain_b)) {
       emit(chain_a, chain_b, epilogue, bias.value >= 0);
     }
   }
@@ -238,13 +224,6 @@ class Match {
   bool is(int n, std::string_view op) const { return graph_.is(n, op); }
   bool is_operand(int v) const {
     return graph_.is_float(v) && graph_.tensor(v).scalar_type() == type_ && graph_.stable(v);
-  }
-  // Whether B is one constant matrix that is large enough to be packed. In bmm, each product of the
-  // batch may have a matrix of its own.
-  bool is_weights(const Graph::Chain& chain) const {
-    return !is(root_, "bmm.out") && type_ == ScalarType::Float &&
-           graph_.values()[chain.base].constant && graph_.tensor(chain.base).dim() == 2 &&
-           PackedWeights::is_worth(graph_.tensor(chain.base).numel());
   }
   static bool copies(const Graph::Chain& chain) {
     return std::any_of(chain.steps.begin(), chain.steps.end(),
@@ -282,7 +261,6 @@ class Match {
     call->a = arena_.operand(graph_, a);
     call->b = arena_.operand(graph_, b);
     call->is_linear = is(root_, "linear.out");
-    call->has_weights = is_weights(b);
     call->out_steps = arena_.steps(epilogue.steps());
     call->addend = term(epilogue.addend(), call->out_steps, inputs);
     call->residual = term(epilogue.residual(), call->out_steps, inputs);

@@ -59,15 +59,6 @@ class DataLoader {
 
   /// Bytes of the whole source.
   ET_NODISCARD virtual Result<size_t> size() const = 0;
-
-  /// Gives back the memory of a part of the bytes that load() returned; a later read gets the same
-  /// bytes from the source again. Returns false and does nothing if the loader cannot do that. With
-  /// `size` 0 it only tells whether the loader can.
-  virtual bool release(const void* data, size_t size) const {
-    (void)data;
-    (void)size;
-    return false;
-  }
 };
 
 /// Calls loader.load(), and returns AccessFailed if the loader, which may be a user's, returns

@@ -386,8 +386,7 @@ Error Method::run_kernel(const Instruction& instruction, Failure& failure) {
       !instruction.points_last_argument || instruction.pointed == last_tensor(instruction.args),
       InvalidProgram, "%s: instruction %zu makes a view of what was moved there", name(),
       state_.instruction);
-  KernelRuntimeContext context(state_.event_tracer, state_.temp_allocator, state_.heap,
-                               &state_.program->derived_data_);
+  KernelRuntimeContext context(state_.event_tracer, state_.temp_allocator, state_.heap);
   if (internal::attached(state_.event_tracer) == nullptr || instruction.traces_itself) {
     instruction.kernel(context, instruction.args);
   } else {

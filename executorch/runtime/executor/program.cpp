@@ -105,8 +105,7 @@ Program::Program(DataLoader* loader, uint64_t segment_base_offset, FreeableBuffe
       segment_base_offset_(segment_base_offset),
       program_data_(std::move(program_data)),
       flatbuffer_(executorch_flatbuffer::GetProgram(program_data_.data())),
-      named_data_(loader, segment_base_offset, flatbuffer_),
-      derived_data_(loader) {}
+      named_data_(loader, segment_base_offset, flatbuffer_) {}
 
 Program::HeaderStatus Program::check_header(const void* data, size_t size) {
   if (size < kMinHeadBytes) {
@@ -148,7 +147,6 @@ Result<const void*> Program::get_constant_buffer_data(size_t buffer_idx, size_t 
       const void* const data,
       constants_.get(*loader_, segment_base_offset_ + segment->offset(), segment->size(),
                      SegmentInfo(SegmentInfo::Type::Constant, table->segment_index())));
-  derived_data_.set_constants(data, segment->size());
   return static_cast<const void*>(static_cast<const uint8_t*>(data) + offset);
 }
 

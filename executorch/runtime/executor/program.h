@@ -3,7 +3,6 @@
 
 #include <executorch/runtime/backend/backend_options_map.h>
 #include <executorch/runtime/core/data_loader.h>
-#include <executorch/runtime/core/derived_data.h>
 #include <executorch/runtime/core/error.h>
 #include <executorch/runtime/core/event_tracer.h>
 #include <executorch/runtime/core/freeable_buffer.h>
@@ -146,7 +145,6 @@ class Program final {
   internal::PteDataMap named_data_;
   mutable internal::LazySegment constants_;
   mutable internal::LazySegment identity_;
-  mutable DerivedData derived_data_;
 };
 
 }  // namespace runtime

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <executorch/runtime/core/derived_data.h>
 #include <executorch/runtime/core/error.h>
 #include <executorch/runtime/core/evalue.h>
 #include <executorch/runtime/core/event_tracer.h>
@@ -25,11 +24,8 @@ class KernelRuntimeContext {
   /// room.
   KernelRuntimeContext(EventTracer* event_tracer = nullptr,
                        MemoryAllocator* temp_allocator = nullptr,
-                       MemoryAllocator* fallback = nullptr,
-                       runtime::DerivedData* derived_data = nullptr)
-      : event_tracer_(event_tracer),
-        temp_memory_(temp_allocator, fallback),
-        derived_data_(derived_data) {}
+                       MemoryAllocator* fallback = nullptr)
+      : event_tracer_(event_tracer), temp_memory_(temp_allocator, fallback) {}
 
   /// Makes the method fail with `error` once the kernel returns. The kernel logs why.
   void fail(Error error) { failure_state_ = error; }
@@ -66,14 +62,9 @@ class KernelRuntimeContext {
   /// Whether allocate_temp() has an allocator.
   bool has_temp_memory() const { return temp_memory_.allocator() != nullptr; }
 
-  /// The data that kernels derive once from the program's constants; null outside of a program's
-  /// methods.
-  runtime::DerivedData* derived_data() { return derived_data_; }
-
  private:
   EventTracer* event_tracer_;
   runtime::internal::TempMemory temp_memory_;
-  runtime::DerivedData* derived_data_;
   uint64_t steps_ = 0;
   Error failure_state_ = Error::Ok;
   static constexpr uint32_t kItself = UINT32_MAX;
