@@ -92,6 +92,61 @@ def test_selection_has_upstreams_form(tmp_path: Path) -> None:
     assert yaml.safe_load(path.read_text())["include_all_operators"]
 
 
+def test_lists_written_by_hand_bring_linear_layers_with_products(tmp_path: Path) -> None:
+    def selected(*options: str) -> Selection:
+        gen_oplist.main([f"--output_path={path}", *options])
+        return Selection.load(path)
+
+    path = tmp_path / "selected.yaml"
+    linear = "aten::linear.out"
+    for product in ("aten::addmm.out", "aten::mm.out"):
+        assert set(selected(f"--root_ops={product}").kernels) == {product, linear}
+    assert not selected("--root_ops=aten::bmm.out").selects(linear)
+    listed = write(tmp_path, "- op: mm.out")
+    assert selected(f"--ops_schema_yaml_path={listed}").selects(linear)
+
+    chosen = selected('--ops_dict={"aten::mm.out": ["v1/6;0,1"], "aten::addmm.out": ["v1/5;0,1"]}')
+    assert chosen.types_of(linear) == {5, 6}
+    chosen = selected('--ops_dict={"aten::mm.out": ["v1/6;0,1"]}', "--root_ops=aten::addmm.out")
+    assert chosen.types_of(linear) is None
+
+
+def test_operators_selected_on_the_command_line_bring_linear_layers(tmp_path: Path) -> None:
+    options = ["--op_registration_whitelist", "aten::mm.out", f"--install_dir={tmp_path}"]
+    assert gen.main([*options, f"--functions_yaml_path={PORTABLE}"]) == 0
+    source = (tmp_path / gen.REGISTRATION).read_text()
+    assert source.count("boxed<&") == 2 and "aten::linear.out" in source
+
+
+def test_programs_bring_linear_layers_where_they_call_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "selected.yaml"
+    monkeypatch.setattr(gen_oplist, "of_model", lambda _: selection("aten::mm.out"))
+    gen_oplist.main([f"--output_path={path}", "--model_file_path=model.pte"])
+    assert set(Selection.load(path).kernels) == {"aten::mm.out"}
+
+
+def test_linear_layers_need_no_line_in_a_list_of_portable_kernels(tmp_path: Path) -> None:
+    row = "{op: mm.out, kernels: [{arg_meta: null, kernel_name: 'torch::executor::mm_out'}]}"
+    chosen = selection("aten::mm.out")
+    chosen.add_linear()
+    files = gen.generate(tmp_path, "lib", chosen, write(tmp_path, f"- {row}"))
+    source = files[tmp_path / gen.REGISTRATION]
+    assert 'Kernel("aten::linear.out", boxed<&torch::executor::native::linear_out>)' in source
+    assert source.count("boxed<&") == 2
+
+
+def test_lists_of_different_products_do_not_overlap(tmp_path: Path) -> None:
+    paths = [tmp_path / "a.yaml", tmp_path / "b.yaml"]
+    for path, product in zip(paths, ("aten::addmm.out", "aten::mm.out"), strict=True):
+        gen_oplist.main([f"--output_path={path}", f"--root_ops={product}"])
+    listed = write(tmp_path, "\n".join(map(str, paths)))
+    arguments = [f"--output_dir={tmp_path}", f"--model_file_list_path=@{listed}"]
+    gen_all_oplist.main([*arguments, "--check_ops_not_overlapping"])
+    assert len(Selection.load(tmp_path / "selected_operators.yaml").kernels) == 3
+
+
 def test_selecting_nothing_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(SystemExit, match="no operator is selected"):
         gen_oplist.main([f"--output_path={tmp_path / 'x.yaml'}"])

@@ -22,7 +22,7 @@ from executorch.codegen.builtin import (
 )
 from executorch.codegen.kernel_yaml import Kernel, parse_kernel_yaml
 from executorch.codegen.selected_types import ALL, mask_of, names_of
-from executorch.codegen.selection import DEFAULT, CodegenError, Selection
+from executorch.codegen.selection import DEFAULT, LINEAR, CodegenError, Selection
 
 REGISTRATION = "RegisterCodegenUnboxedKernelsEverything.cpp"
 # Linked whole or not at all: backend, or namespace of operators -> the symbol that pulls its
@@ -114,7 +114,8 @@ def generate(
     custom = [k for k in custom if selection.selects(k.operator)]
     replaced = {k.operator for k in [*functions, *custom] if k.key == DEFAULT}
     known = builtin_operators()
-    names = set(known) if builtin else {k.operator for k in ours}
+    layers = {LINEAR} & selection.kernels.keys()  # upstream's list of portable kernels lacks it
+    names = set(known) if builtin else {k.operator for k in ours} | layers
     rows = [known[n] for n in sorted(names - replaced) if selection.selects(n)]
     found = {r.operator for r in rows} | replaced | set(whole)
     _check_complete(selection, found, functions + custom)
@@ -236,6 +237,7 @@ def main(argv: list[str] | None = None) -> int:
             selection = Selection()
             for operator in args.op_registration_whitelist:
                 selection.add(operator)
+            selection.add_linear()
         yamls = (args.functions_yaml_path, args.custom_ops_yaml_path)
         files = generate(
             args.install_dir,

@@ -18,6 +18,11 @@ from typing import Any
 import yaml
 
 DEFAULT = "default"  # kernel key of the kernel for any types and dim orders
+LINEAR = "aten::linear.out"
+
+# Programs call LINEAR in their place where the weights are large; lists made for programs of other
+# exporters name these alone.
+_PRODUCTS = ("aten::addmm.out", "aten::mm.out")
 
 _TYPE_IN_KEY = re.compile(r"[/|](\d+);")  # v1/6;0,1|11;0,1
 # What a selection's yaml has at least one of.
@@ -66,6 +71,15 @@ class Selection:
         self.sources.setdefault(operator, set()).add(source)
         if dtypes:
             self.dtypes.setdefault(operator, set()).update(dtypes)
+
+    def add_linear(self) -> None:
+        """Select LINEAR where products are selected, for their element types."""
+        products = [operator for operator in _PRODUCTS if operator in self.kernels]
+        types = [self.types_of(operator) for operator in products]
+        for operator, numbers in zip(products, types, strict=True):
+            self.add(LINEAR, source=operator, dtypes=numbers)
+        if None in types:
+            self.dtypes.pop(LINEAR, None)
 
     def merge(self, other: Selection) -> None:
         for operator, keys in other.kernels.items():

@@ -20,7 +20,8 @@ def gen_oplist(
     ops_dict: str | None = None,
     include_all_operators: bool = False,
 ) -> None:
-    """Each source adds to the selection; several models or yaml files are separated by commas.
+    """Each source adds to the selection; several models or yaml files are separated by commas. A
+    model is all that its program calls; products of the other sources bring linear layers.
 
     root_ops   comma list of operators, aten::add.out,my_ops::scale.out
     ops_dict   JSON: operator -> list of kernel keys
@@ -29,8 +30,6 @@ def gen_oplist(
     if include_all_operators:
         selection.save(Path(output_path))
         return
-    for model in _split(model_file_path):
-        selection.merge(of_model(Path(model)))
     for schema in _split(ops_schema_yaml_path):
         selection.merge(Selection.load(Path(schema)))
     if root_ops and root_ops.strip():
@@ -38,6 +37,9 @@ def gen_oplist(
             selection.add(_operator("--root_ops", operator.strip()))
     for operator, keys in _keys_by_operator(ops_dict).items():
         selection.add(_operator("--ops_dict", operator), set(keys or ()))
+    selection.add_linear()
+    for model in _split(model_file_path):
+        selection.merge(of_model(Path(model)))
     if not selection.kernels and not selection.backends:
         raise CodegenError("no operator is selected; give a model, a yaml, names, or all")
     selection.save(Path(output_path))

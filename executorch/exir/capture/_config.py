@@ -101,6 +101,10 @@ class ExecutorchBackendConfig:
                               calls, and copies around them; propagate_device_config, also a dict
                               from method name, says which copies the caller does without
     dynamic_memory_planning_mode  UPPER_BOUND; others are refused
+    emit_linear               products with constant weights of 1 MiB and more are aten::linear.out;
+                              False keeps aten::mm.out and aten::addmm.out, for upstream's runtime
+                              built with portable kernels alone: linear is one of its optimized
+                              kernels, which its wheel and mobile packages have
     extract_segments and extract_constant_segment are options of earlier releases, accepted without
     effect.
     """
@@ -127,3 +131,4 @@ class ExecutorchBackendConfig:
     reinplace_extra_ops: frozenset[Any] | None = None
     extract_segments: bool = True
     extract_constant_segment: bool = True
+    emit_linear: bool = True

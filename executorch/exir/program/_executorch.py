@@ -24,6 +24,7 @@ from executorch.exir.graph.pass_driver import Pass, run_passes
 from executorch.exir.graph.program_view import Dialect, ProgramView
 from executorch.exir.lowered_backend_module import named_data_of
 from executorch.exir.pass_manager import UserPass, as_pass, flat_passes
+from executorch.exir.passes.addmm_to_linear import AddmmToLinear
 from executorch.exir.passes.constant_prop_pass import ConstPropPass
 from executorch.exir.passes.external_constants_pass import TagExternalConstants, TagTrainedWeights
 from executorch.exir.passes.fold_constants import FoldConstants
@@ -71,7 +72,10 @@ def to_executorch(
             views[name].changed_elsewhere = shared
     if not (config.external_constants or config.external_mutable_weights):
         # With external files weights keep the model's names; fused and folded ones get new names.
-        run_passes(list(views.values()), [FuseBatchNormIntoConv(), FoldConstants()])
+        folding: list[Pass] = [FuseBatchNormIntoConv(), FoldConstants()]
+        if config.emit_linear:
+            folding.append(AddmmToLinear())
+        run_passes(list(views.values()), folding)
     for name, view in views.items():
         run_passes([view], _passes(name, view, config))
     planned = {name: view.program for name, view in views.items() if view.program is not None}
