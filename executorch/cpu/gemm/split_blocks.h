@@ -136,7 +136,8 @@ class SplitBlocks : public Blocks<T> {
   Size part_bytes() const { return Size(width_) * division_.depth * kSplitBytes; }
   Size panel_bytes() const { return Size(width_) * division_.depth * kSize; }
 
-  /// Rows of A are split anew for each slice, which a block of few columns would not repay.
+  /// Rows of A are split anew for each slice, which a block of few columns would not repay; even
+  /// less where they are transposed, because columns of B are contiguous.
   void divide() {
     Division& d = division_;
     d.n_slices = ceil_div(d.k, kSplitDepth);
@@ -147,7 +148,7 @@ class SplitBlocks : public Blocks<T> {
         std::max(l2 * 7 / 16 / part_row / kGroupRows * kGroupRows, kGroupRows);
     d.n_row_blocks = ceil_div(d.m, most_rows);
     const int64_t panels = ceil_div(d.n, width_), threads = Division::n_threads();
-    const int64_t least_panels = d.n_slices > 1 ? 8 : 2;
+    const int64_t least_panels = d.n_slices == 1 ? 2 : by_columns_ ? 16 : 8;
     const int64_t wanted =
         ceil_div(d.most_workers == 1 ? 1 : Division::even_blocks(), d.batch * d.n_row_blocks);
     const int64_t busy = ceil_div(std::min(threads, d.most_workers), d.batch * d.n_row_blocks);
