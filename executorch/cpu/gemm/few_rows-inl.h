@@ -36,6 +36,9 @@ constexpr int64_t kDotsAheadBytes = 2048;
 // Vectors of a column of B in one iteration of the unrolled loop.
 constexpr int kDotPiece = 12;
 
+// The most rows of A whose dot products with kDots columns are computed at once.
+constexpr int kDotRows = kManyRegisters ? 6 : 4;
+
 // What a call of Dots() prefetches for later calls: in columns [begin, end) of its kDots columns,
 // the element `ahead` elements behind the one that it reads.
 struct DotsAhead {
@@ -55,7 +58,7 @@ HWY_INLINE void AddDots(const float* HWY_RESTRICT const (&a)[kHeight],
     for (int v = 0; v < n_vectors; ++v) {
       const int64_t at = p + v * kLanes;
       const V y = LoadFloats(d, b[r] + at);
-#pragma GCC unroll 4
+#pragma GCC unroll 6
       for (int i = 0; i < kHeight; ++i) {
         acc[i][r] = hn::MulAdd(hn::LoadU(d, a[i] + at), y, acc[i][r]);
       }
@@ -71,7 +74,7 @@ HWY_INLINE void Dots(const float* HWY_RESTRICT const (&a)[kHeight], int64_t k,
                      float (&sums)[kHeight][kDots]) {
   const Floats d;
   V acc[kHeight][kDots];
-#pragma GCC unroll 4
+#pragma GCC unroll 6
   for (int i = 0; i < kHeight; ++i) {
 #pragma GCC unroll 4
     for (int r = 0; r < kDots; ++r) acc[i][r] = hn::Zero(d);
@@ -112,7 +115,7 @@ HWY_INLINE void Dots(const float* HWY_RESTRICT const (&a)[kHeight], int64_t k,
       }
     }
   }
-#pragma GCC unroll 4
+#pragma GCC unroll 6
   for (int i = 0; i < kHeight; ++i) {
     hn::StoreU(SumsOfLanes(d, acc[i]), hn::CappedTag<float, 4>(), sums[i]);
   }
@@ -134,21 +137,25 @@ HWY_INLINE void DotsOf(const FewRows<T>& f, int64_t i0, int64_t j0, const DotsAh
 
 template <class T>
 void FewRowsDot(const FewRows<T>& f) {
-  // If A has more than kPassRows rows, the same kDots columns are read in several passes. Each pass
+  // If A has more than kDotRows rows, the same kDots columns are read in several passes. Each pass
   // prefetches its share of the next kDots columns.
-  constexpr int kPassRows = 4;
   constexpr int64_t kAhead = kDotsAheadBytes / static_cast<int64_t>(sizeof(T));
-  const int64_t n_passes = ceil_div(f.m, kPassRows);
+  const auto pass_rows = [](int64_t left) {  // two passes of 4 are faster than 6 and 2
+    return left == 7 || left == 8 ? 4 : std::min<int64_t>(left, kDotRows);
+  };
+  int64_t n_passes = 0;
+  for (int64_t i = 0; i < f.m; i += pass_rows(f.m - i)) ++n_passes;
   DotsAhead next = {};
   next.ahead = prefetch_distance(kAhead, f.m > 1 ? kDots : 1, f.k, f.ldb);
   for (int64_t j = 0; j < f.n; j += kDots) {
-    for (int64_t pass = 0; pass < n_passes; ++pass) {
-      const int64_t i = pass * kPassRows, height = f.m - i;
+    for (int64_t i = 0, pass = 0, rows; i < f.m; i += rows, ++pass) {
+      rows = pass_rows(f.m - i);
       next.begin = static_cast<int>(pass * kDots / n_passes);
       next.end = static_cast<int>((pass + 1) * kDots / n_passes);
-      if (height > 2) DotsOf<4>(f, i, j, next);
-      if (height == 2) DotsOf<2>(f, i, j, next);
-      if (height == 1) DotsOf<1>(f, i, j, next);
+      if (rows == 1) DotsOf<1>(f, i, j, next);
+      if (rows == 2) DotsOf<2>(f, i, j, next);
+      if (rows == 3 || rows == 4) DotsOf<4>(f, i, j, next);
+      if (rows > 4) DotsOf<kDotRows>(f, i, j, next);
     }
   }
 }
