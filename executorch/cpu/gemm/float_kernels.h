@@ -101,10 +101,9 @@ struct FewRows {
   float* sums;  // [m, n]
   int64_t ld_sums;
 };
-/// The most rows of A for which the microkernels of FewRows are faster than the driver:
-/// few_rows_dot up to kMostDotRows, because packing contiguous columns of B would have to transpose
-/// them, and few_rows_axpy up to kMostAxpyRows.
-constexpr int64_t kMostDotRows = 24, kMostAxpyRows = 8;
+/// The most rows of A for which few_rows_axpy is faster than the driver, and the largest
+/// Microkernels::most_dot_rows of any instruction set.
+constexpr int64_t kMostAxpyRows = 8, kMostDotRows = 30;
 
 /// How rows of A become what microkernels read.
 template <class T>

@@ -166,7 +166,7 @@ bool Gemm<T>::run(Scratch& scratch) const {
   scratch.add_products(Size(batch) * m * n * k);
   if constexpr (gemm::kIsStoredFloat<T>) {
     if (gemm::SplitBlocks<T>::pays(*this)) return gemm::SplitBlocks<T>(*this).run(scratch);
-    const bool few = (b.row_stride == 1 && m <= gemm::kMostDotRows) ||
+    const bool few = (b.row_stride == 1 && m <= gemm::row<T>().most_dot_rows) ||
                      (b.col_stride == 1 && m <= gemm::kMostAxpyRows);
     if (in_memory && few && k > 0) return gemm::FewRowsProduct<T>(*this, scratch).run();
     if (gemm::TransposedBlocks<T>::pays(*this)) {

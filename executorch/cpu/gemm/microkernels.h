@@ -21,6 +21,7 @@ struct Microkernels {
 
   int rows, columns;  // of the largest tile: MR and NR
   int width_step;     // columns of the narrowest panel; every width is a multiple of it
+  int most_dot_rows;  // the most rows of A for which few_rows_dot is faster than tiles
   typename Types::Operand operand;
   /// Packs one panel from n columns of B; each column has k contiguous elements, and columns are
   /// ldb elements apart. The panel's columns from n on are zero or unused.

@@ -24,7 +24,7 @@ class SplitBlocks : public Blocks<T> {
   static bool pays(const Gemm<T>& g) {
     // With fewer rows, dot products or tiles of multiply-adds are faster.
     constexpr int64_t kLeastByRows = kParts<T> == 3 ? 49 : kMostAxpyRows + 1;
-    constexpr int64_t kLeastByColumns = kParts<T> == 3 ? 25 : kParts<T> == 2 ? 14 : 11;
+    constexpr int64_t kLeastByColumns = kParts<T> == 3 ? 34 : kParts<T> == 2 ? 14 : 11;
     const bool by_columns = g.b.row_stride == 1 && g.b.col_stride != 1;
     const int64_t least_rows = by_columns ? kLeastByColumns : kLeastByRows;
     constexpr int64_t kLeastColumns = 64, kLeastDepth = 64, kLeastPanels = 4;

@@ -211,6 +211,8 @@ void FillRow(Microkernels<Types<T>>& row) {
   row.pack_columns = PackColumns<T>;
   row.pack_rows = PackRows<T>;
   row.few_rows_dot = FewRowsDot<T>;
+  row.most_dot_rows = 5 * kDotRows;
+  static_assert(5 * kDotRows <= kMostDotRows);
   row.few_rows_axpy = FewRowsAxpy<T>;
   row.finish = Finish<T>;
 }

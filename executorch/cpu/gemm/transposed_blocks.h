@@ -22,7 +22,7 @@ class TransposedBlocks : public Blocks<T> {
     return g.batch == 1 && g.b.row_stride == 1 && g.b.col_stride != 1 && g.a.col_stride == 1 &&
            g.a_source.produce == nullptr && g.b_source.produce == nullptr && g.m < g.n && g.k > 0;
   }
-  /// Computes a product of more than kMostDotRows rows. Returns false, before anything is written,
+  /// Computes a product of more rows than dot products take. Returns false, before anything is written,
   /// if memory is refused.
   [[nodiscard]] static bool run(const Gemm<T>& g, Scratch& scratch) {
     const Scratch::Frame frame(scratch);
