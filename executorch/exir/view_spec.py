@@ -11,7 +11,6 @@ _OF_BASE = (
     "const",
     "device",
     "device_index",
-    "extra_tensor_info",
     "lifetime",
     "mem_id",
     "mem_obj_id",

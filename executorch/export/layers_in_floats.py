@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 
 import torch
@@ -26,6 +27,18 @@ def warn_of_attention(model: torch.nn.Module) -> None:
         "its own. They are quantized where pt2e does it (quantize='int8'), or if the model "
         "projects by nn.Linear layers and calls scaled_dot_product_attention.",
     )
+
+
+def warn_of_conv1d(model: torch.nn.Module) -> None:
+    """Name the layers of `transformers` that multiply by weights [in, out]."""
+    defined = sys.modules.get("transformers.pytorch_utils")  # else the model has none
+    if defined is not None:
+        _warn_of(
+            model,
+            (defined.Conv1D,),
+            "only nn.Linear layers are quantized; executorch.export.conv1d.replace_conv1d(model) "
+            "makes such of these.",
+        )
 
 
 def _warn_of(model: torch.nn.Module, kinds: tuple[type, ...], reason: str) -> None:

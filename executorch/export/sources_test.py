@@ -164,6 +164,16 @@ def run(path: Path, method: str = "forward", inputs: Any = ()) -> list[Any]:
     return list(loaded.execute(list(inputs)))
 
 
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_what_is_kept_in_16_bits_may_differ_by_their_rounding(
+    tmp_path: Path, dtype: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = [f"{__file__}:Text", "-o", str(tmp_path / "text.pte"), "--json", "--parity"]
+    assert main([*arguments, "--cache-dtype", dtype]) == 0
+    said = json.loads(capsys.readouterr().out)
+    assert said["incremental"] and said["parity"]["passed"]
+
+
 def test_command_makes_a_program_that_remembers_and_carries_its_tokenizer(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

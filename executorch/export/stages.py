@@ -23,6 +23,7 @@ from executorch.exir.pass_manager import flat_passes
 from executorch.export.layers_in_floats import (
     kinds_of,
     warn_of_attention,
+    warn_of_conv1d,
     warn_of_nothing_quantized,
     warn_of_recurrent_layers,
 )
@@ -174,6 +175,7 @@ class SourceTransformStage(_Stage):
             model = model if self._in_place else copy.deepcopy(model)
             warn_of_recurrent_layers(model)
             warn_of_attention(model)
+            warn_of_conv1d(model)
             before = kinds_of(model)
             for config in configs:
                 options = {"filter_fn": config.filter_fn} if config.filter_fn else {}
@@ -246,6 +248,7 @@ def _quantize(
     from torchao.quantization.pt2e.quantizer import ComposableQuantizer
 
     warn_of_recurrent_layers(model)
+    warn_of_conv1d(model)
     if recipe.is_qat and recipe.train_fn is None:
         raise ValueError("QuantizationRecipe: is_qat needs a train_fn, which trains the module")
     if recipe.is_qat:

@@ -56,8 +56,11 @@ def transformers_source(
 def source_of(model: Any, max_length: int | None = None, last_only: bool = False) -> Source:
     """A causal language model of `transformers` as it is exported.
 
-    Mixtures of experts in `model` are replaced by what a program can hold.
+    Mixtures of experts in `model` are replaced by what a program can hold, and GPT-2's layers by
+    what can be quantized.
     """
+    from executorch.export.conv1d import replace_conv1d  # imports transformers
+
     config = model.config.get_text_config()
     said = next((n for a in _POSITIONS if (n := getattr(config, a, None))), None)
     if said is not None and max_length is not None and max_length > said:
@@ -65,6 +68,7 @@ def source_of(model: Any, max_length: int | None = None, last_only: bool = False
     longest = max_length or min(said or _LONGEST, _LONGEST)
     inputs = (example_tokens(longest, config.vocab_size),)
     replace_experts(model)
+    replace_conv1d(model)
     source = tokens_source(Logits(model, last_only), inputs, longest, config.vocab_size)
     generation = getattr(model, "generation_config", None)
     for method, attribute in (("get_bos_id", "bos_token_id"), ("get_eos_ids", "eos_token_id")):

@@ -42,6 +42,14 @@ def operands_of(node: Node) -> tuple[Node, Node, Node | None]:
     return x, w, bias  # type: ignore[return-value]
 
 
+def is_weight(node: Node, call: Node) -> bool:
+    """Whether `call` is a linear layer that reads `node` as its weights or bias alone."""
+    if call.target not in LINEAR:
+        return False
+    x, w, bias = operands_of(call)
+    return node in (w, bias) and node is not x
+
+
 def rows_around(node: Node) -> Rows | None:
     """The views around a product, if its result has the dims of the operand in front again."""
     if node.target not in LINEAR[1:]:

@@ -233,3 +233,39 @@ def test_a_view_of_two_unknown_sizes_stays_where_its_product_loses_the_view_in_f
     edge = to_edge(program).to_backend(XnnpackPartitioner())
     for x in (torch.randn(2, 5, 16), torch.randn(1, 1, 16), torch.randn(4, 9, 16)):
         torch.testing.assert_close(run(edge, x), model(x))
+
+
+class Adapted(nn.Module):
+    """A linear layer, to whose weights the product of two thin matrices is added."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.base = nn.Linear(64, 96)
+        self.down = nn.Parameter(torch.randn(4, 64) / 8)
+        self.up = nn.Parameter(torch.randn(96, 4) / 8)
+
+    def forward(self, x: Tensor) -> Tensor:
+        weight = self.base.weight + 2 * (self.up @ self.down)
+        return nn.functional.linear(x, weight, self.base.bias.relu())
+
+
+def test_weights_computed_from_constants_are_stored_alone() -> None:
+    torch.manual_seed(0)
+    model, x = Adapted(), torch.randn(3, 64)
+    edge = to_edge_transform_and_lower(export(model, (x,)), partitioner=[XnnpackPartitioner()])
+    assert computing_calls(edge) == ["executorch_call_delegate"]
+    assert payload_kinds(edge) == ["FullyConnected"]
+    assert len(edge.to_executorch().buffer) < 1.2 * model.base.weight.nbytes
+    torch.testing.assert_close(run(edge, x), model(x))
+
+
+def test_a_computed_weight_with_another_reader_is_there_for_it_too() -> None:
+    class Both(Adapted):
+        def forward(self, x: Tensor) -> Tensor:
+            weight = self.up @ self.down
+            return nn.functional.linear(x, weight) + (weight * x[0]).sum(1)
+
+    torch.manual_seed(0)
+    model, x = Both(), torch.randn(3, 64)
+    edge = to_edge_transform_and_lower(export(model, (x,)), partitioner=[XnnpackPartitioner()])
+    torch.testing.assert_close(run(edge, x), model(x))

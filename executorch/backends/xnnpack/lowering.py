@@ -17,7 +17,7 @@ from torch.export import ExportedProgram
 from torch.export.graph_signature import InputKind
 from torch.fx import Graph, Node
 
-from executorch.backends.xnnpack.linear import Rows, rows_around
+from executorch.backends.xnnpack.linear import Rows, is_weight, rows_around
 from executorch.backends.xnnpack.rules import RULES, rule_of
 from executorch.backends.xnnpack.serialization.payload import (
     DATATYPES,
@@ -163,6 +163,7 @@ class Lowering:
             if readers <= self.rows.keys() and join not in self._slots:
                 self._current = next(iter(join.users))
                 self.skip(join)
+        self._done |= self._making_weights(graph)
         self._lower_calls(graph, repeated)
 
     def _number_externals(self, graph: Graph, owned: dict[str, Tensor]) -> list[tuple[int, Node]]:
@@ -199,6 +200,22 @@ class Lowering:
             nhwc = is_channels_last(tensor_of(node))
             to = self._value(node, nhwc, (slot, EXTERNAL_OUTPUT))
             self.payload.node("Copy", self.read(node, nhwc), to)
+
+    def _making_weights(self, graph: Graph) -> set[Node]:
+        """The calls of constants only whose results are nothing but weights and biases, or go into
+        such calls: these are computed now, and stored in place of what they are computed from."""
+        known = set(self.tensors)
+        for node in graph.nodes:
+            inputs = node.all_input_nodes
+            if inputs and known.issuperset(inputs) and hasattr(node.target, "_op"):
+                known.add(node)
+        found: set[Node] = set()
+        for node in reversed(graph.nodes):
+            if node.op != "call_function" or node not in known or node in self._slots:
+                continue
+            if all(user in found or is_weight(node, user) for user in node.users):
+                found.add(node)
+        return found
 
     def _find_together(self, node: Node, of_dynamic_layer: list[Node]) -> None:
         """Finds the other calls that are computed together with a call."""

@@ -465,3 +465,21 @@ def test_programs_are_copied_with_their_bytes(external):
     read = pickle.loads(pickle.dumps(program.executorch_program))
     assert [b.storage for b in read.constant_buffer] == storages
     assert len(storages) + len(files) > 1
+
+
+def test_a_view_of_an_external_weight_has_no_entry_in_the_file(tmp_path):
+    class Reads(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.weight = nn.Parameter(torch.randn(4, 6))
+
+        def forward(self, x):
+            return x @ self.weight + (x @ self.weight.view(6, 4).t()).relu()
+
+    model, x = Reads(), torch.randn(2, 4)
+    program = _lower(model, (x,), config=ExecutorchBackendConfig(external_constants=True))
+    infos = [getattr(v.val, "extra_tensor_info", None) for v in _plan(program).values]
+    assert [info.fully_qualified_name for info in infos if info is not None] == ["weight"]
+    program.write_tensor_data_to_file(str(tmp_path))
+    (file,) = tmp_path.iterdir()
+    torch.testing.assert_close(Module(program.buffer, data_path=file)(x), model(x))
