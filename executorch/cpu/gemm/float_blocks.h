@@ -93,17 +93,9 @@ class Blocks {
 
   void prepare(const KSlice& t, int64_t tile, int64_t n_tiles, const Buffers& buffers,
                ThreadState& state) const {
-    state.i = t.ni * tile / n_tiles;
-    state.height = t.ni * (tile + 1) / n_tiles - state.i;
+    set_tile(t, tile, n_tiles, state);
     state.sums_row = division_.n_slices == 1 ? 0 : state.i;
-    state.tile.a = rows_of_a(t, state, reinterpret_cast<Acc*>(buffers.rows));
-    state.tile.lda = lda_;
-    state.tile.k = t.np;
-    state.whole = t.nj / width_ * width_;
-    state.finished = is_last(t) ? columns_finished(t) : t.nj;
-    state.run = row_.tile_of(width_, state.height);
-    place(t, 0, buffers, state);
-    if (is_last(t) && state.finished < t.nj) fetch_result(t, state);
+    prepare_tile(t, buffers, state);
   }
 
   /// The width of the panel that begins at column j of the block.
@@ -172,6 +164,7 @@ class Blocks {
  protected:
   static constexpr auto kSize = static_cast<int64_t>(sizeof(Acc));
   static constexpr auto kStored = static_cast<int64_t>(sizeof(T));
+  static constexpr int64_t kMostBlockRows = 1024;
 
   void divide(int64_t depth) {
     Division& d = division_;
@@ -191,7 +184,6 @@ class Blocks {
     // cost more than uneven work. kMostBlockRows bounds the memory for the sums that are kept
     // between K-slices.
     const bool produced = g_.b_source.produce != nullptr;
-    constexpr int64_t kMostBlockRows = 1024;
     d.divide_rows(row_.rows, least_rows, produced ? Division::n_threads() : Division::even_blocks(),
                   kMostBlockRows);
   }
@@ -208,6 +200,23 @@ class Blocks {
     const int64_t set_stride = machine().l1_set_stride, ways = machine().l1 / set_stride;
     return a_in_place_ && lda_ * kSize % set_stride == 0 &&
            row_.rows + ceil_div(np * width_ * kSize, set_stride) > ways;
+  }
+
+  /// Sets which rows of the slice are those of a tile.
+  static void set_tile(const KSlice& t, int64_t tile, int64_t n_tiles, ThreadState& state) {
+    state.i = t.ni * tile / n_tiles;
+    state.height = t.ni * (tile + 1) / n_tiles - state.i;
+  }
+  /// Makes these rows ready. `state.sums_row` is set.
+  void prepare_tile(const KSlice& t, const Buffers& buffers, ThreadState& state) const {
+    state.tile.a = rows_of_a(t, state, reinterpret_cast<Acc*>(buffers.rows));
+    state.tile.lda = lda_;
+    state.tile.k = t.np;
+    state.whole = t.nj / width_ * width_;
+    state.finished = is_last(t) ? columns_finished(t) : t.nj;
+    state.run = row_.tile_of(width_, state.height);
+    place(t, 0, buffers, state);
+    if (is_last(t) && state.finished < t.nj) fetch_result(t, state);
   }
 
   /// Multiplies the rows of the tile by the panel at column j. Returns the column behind it.
@@ -236,7 +245,8 @@ class Blocks {
   int64_t columns_in_place(const KSlice& t) const {
     return b_in_place_ ? t.nj / width_ * width_ : 0;
   }
-  /// The address of row 0 of slice t in the panel, packed beforehand, that begins at column j of its block.
+  /// The address of row 0 of slice t in the panel, packed beforehand, that begins at column j of its
+  /// block.
   const Acc* panel_at(const KSlice& t, int64_t j) const {
     return panels_ + (t.j0 + j) * g_.k + t.p0 * panel_width(t, j);
   }

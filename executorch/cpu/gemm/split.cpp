@@ -154,21 +154,23 @@ HWY_INLINE void SplitLinesOf(PanelSplit& s, int64_t n) {
     ++s.done;
   }
 }
+
 /// The least bytes between the elements that are split and those that are prefetched.
 constexpr int64_t kBytesAhead = 4096;
 
-/// The same for a panel whose columns are contiguous: they are read one after the other.
-template <class T, class S>
-HWY_INLINE void SplitColumnLinesOf(PanelSplit& s, int64_t n) {
+/// Splits the next `n` lines of a panel whose columns, of stored elements, are contiguous. They are
+/// read one after the other.
+template <class T>
+HWY_INLINE void SplitColumnLines(PanelSplit& s, int64_t n) {
   constexpr int64_t kBlockBytes = kParts<T> * kPartBytes;
   const int64_t blocks = s.blocks(), end = std::min(s.done + n, s.lines());
-  constexpr auto kBlockRowBytes = static_cast<int64_t>(kBlockDepth * sizeof(S));
+  constexpr auto kBlockRowBytes = static_cast<int64_t>(kBlockDepth * sizeof(T));
   const int64_t ahead = ceil_div(kBytesAhead, blocks * kBlockRowBytes) * s.ld;
   while (s.done < end) {
     const int64_t column = s.done / blocks, vector = column / kBlockWidth;
     int64_t block = s.done % blocks;
     const int64_t stop = std::min(blocks, block + end - s.done);
-    const S* const from = static_cast<const S*>(s.from) + column * s.ld;
+    const T* const from = static_cast<const T*>(s.from) + column * s.ld;
     uint8_t* to = s.to + (vector * blocks + block) * kBlockBytes + column % kBlockWidth * kLine;
     s.done += stop - block;
     for (; block < stop; ++block, to += kBlockBytes) {
@@ -191,7 +193,7 @@ HWY_INLINE void SplitColumnLinesOf(PanelSplit& s, int64_t n) {
 /// all registers.
 template <class T>
 HWY_NOINLINE void SplitLines(PanelSplit& s, int64_t n) {
-  if (s.columns > 0) return SplitColumnLinesOf<T, T>(s, n);
+  if (s.columns > 0) return SplitColumnLines<T>(s, n);
   if constexpr (!std::is_same_v<T, float>) {
     if (s.is_stored) return SplitLinesOf<T, T>(s, n);
   }

@@ -229,7 +229,7 @@ class SplitBlocks : public Blocks<T> {
     return reinterpret_cast<float*>(buffers.panels + 2 * part_bytes().value() +
                                     number * panel_bytes().value());
   }
-  /// The panel at column j as floats: where it lies, or in `to`.
+  /// Packs the panel at column j as floats to `to`, and returns it.
   const float* floats(const KSlice& t, int64_t j, float* to) const {
     if (by_rows_) {
       const int64_t n = std::min(panel_width(t, j), t.nj - j);

@@ -14,16 +14,15 @@ template <class T>
 class TransposedBlocks : public Blocks<T> {
   using Base = Blocks<T>;
   using Base::a_in_place_, Base::add_panel, Base::count_tiles, Base::division_, Base::g_,
-      Base::is_last, Base::kSize, Base::kStored, Base::lda_, Base::lines, Base::row_, Base::sums_of,
-      Base::width_;
+      Base::is_last, Base::kSize, Base::kStored, Base::lda_, Base::lines, Base::row_, Base::width_;
 
  public:
   static bool pays(const Gemm<T>& g) {
     return g.batch == 1 && g.b.row_stride == 1 && g.b.col_stride != 1 && g.a.col_stride == 1 &&
            g.a_source.produce == nullptr && g.b_source.produce == nullptr && g.m < g.n && g.k > 0;
   }
-  /// Computes a product of more rows than dot products take. Returns false, before anything is written,
-  /// if memory is refused.
+  /// Computes a product of more rows than dot products take. Returns false, before anything is
+  /// written, if memory is refused.
   [[nodiscard]] static bool run(const Gemm<T>& g, Scratch& scratch) {
     const Scratch::Frame frame(scratch);
     Gemm<T> product = transposed(g);
@@ -58,10 +57,10 @@ class TransposedBlocks : public Blocks<T> {
 
   void prepare(const KSlice& t, int64_t tile, int64_t n_tiles, const Buffers& buffers,
                ThreadState& state) const {
-    Base::prepare(t, tile, n_tiles, buffers, state);
+    Base::set_tile(t, tile, n_tiles, state);
     if (state.i + state.height - state.group > group_rows()) state.group = state.i;
-    if (division_.n_slices == 1) state.sums_row = state.i - state.group;
-    Base::place(t, 0, buffers, state);
+    state.sums_row = division_.n_slices == 1 ? state.i - state.group : state.i;
+    Base::prepare_tile(t, buffers, state);
     state.ahead = {};
     if (tile + 1 < n_tiles) {
       fetch_rows(t, state.i + state.height, state);
@@ -95,12 +94,11 @@ class TransposedBlocks : public Blocks<T> {
     // Each block of columns reads all rows, and each block of rows all panels of its columns. So
     // columns are divided only to keep the panels of a K-slice in half of the L2 cache, and rows
     // only to occupy the threads.
-    constexpr int64_t kMostBlockRows = 1024;
     Division& d = division_;
     const int64_t panel_bytes = kSize * d.depth * width_;
     const int64_t most = std::max<int64_t>(machine().l2 / 2 / panel_bytes, 1);
     d.n_column_blocks = ceil_div(ceil_div(d.n, width_), most);
-    d.divide_rows(group_rows(), group_rows(), 2 * Division::n_threads(), kMostBlockRows);
+    d.divide_rows(group_rows(), group_rows(), 2 * Division::n_threads(), Base::kMostBlockRows);
   }
 
   int64_t group_rows() const { return round_up(kGroupRows, row_.rows); }

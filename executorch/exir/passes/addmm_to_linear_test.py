@@ -102,9 +102,7 @@ def test_weights_of_a_conv1d_are_transposed_without_a_copy():
         lambda x, w, b: x @ w.T,
     ],
 )
-def test_every_transpose_of_a_weight_with_another_reader_goes(
-    compute,
-):
+def test_every_transpose_of_a_weight_with_another_reader_goes(compute):
     model, x = Function(lambda x, w, b: compute(x, w, b) + (w * x[0, 0]).sum(), (N, K)), x_of()
     kept = [torch.ops.aten.t_copy.default, torch.ops.aten.transpose_copy.int]
     config = EdgeCompileConfig(preserve_ops=kept)
@@ -124,8 +122,8 @@ def test_a_permute_that_is_no_transpose_stays():
 
 def test_a_transpose_with_another_reader_stays_for_it():
     def compute(x, w, b):
-        turned = w.T
-        return torch.addmm(b, x, turned) + turned * x[0, 0] + (w * x[0, 0]).sum()
+        transposed = w.T
+        return torch.addmm(b, x, transposed) + transposed * x[0, 0] + (w * x[0, 0]).sum()
 
     called = lowered(Function(compute, (N, K)), x_of(K))
     assert LINEAR in called and PERMUTE in called
@@ -290,9 +288,9 @@ def test_programs_compute_what_eager_does(make, dtype):
 
 def test_products_of_one_row_or_column_compute_what_eager_does():
     for shape in ((1, 300_000), (300_000, 1)):
-        for turned in (False, True):
-            model = Function(lambda x, w, b, t=turned: x @ (w.T if t else w), shape)
-            x = x_of(3, shape[turned])
+        for transposed in (False, True):
+            model = Function(lambda x, w, b, t=transposed: x @ (w.T if t else w), shape)
+            x = x_of(3, shape[transposed])
             manager = to_edge(torch.export.export(model, (x,))).to_executorch()
             assert "aten.linear.out" in targets(manager.exported_program())
             method = Runtime.get().load_program(manager.buffer).load_method("forward")
