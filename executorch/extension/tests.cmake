@@ -20,6 +20,9 @@ et_cxx_test(
   extension_module_threads_test SOURCES module/module_threads_test.cpp
   EXTRA_LIBS extension_module_static extension_tensor portable_ops_lib)
 et_cxx_test(
+  extension_filled_pages_test SOURCES module/filled_pages_test.cpp
+  EXTRA_LIBS extension_module_static)
+et_cxx_test(
   extension_temporary_pages_test SOURCES module/temporary_pages_test.cpp
   EXTRA_LIBS extension_module_static)
 et_cxx_test(

@@ -2,6 +2,7 @@
 #include <executorch/extension/data_loader/mmap_data_loader.h>
 #include <executorch/extension/flat_tensor/flat_tensor_data_map.h>
 #include <executorch/extension/memory_allocator/malloc_memory_allocator.h>
+#include <executorch/extension/module/filled_pages.h>
 #include <executorch/extension/module/module.h>
 #include <executorch/extension/module/planned_memory.h>
 #include <executorch/extension/module/temporary_pages.h>
@@ -269,6 +270,11 @@ Result<Module::MethodHolder> Module::make_method(const std::string& method_name,
     holder.temporary_pages =
         std::make_unique<internal::TemporaryPages>(holder.method->temporaries());
   }
+  if (holder.planned_memory != nullptr) {
+    const std::vector<Span<uint8_t>> arenas = holder.planned_memory->cpu_arenas();
+    holder.filled_pages = std::make_unique<internal::FilledPages>(
+        Span<const Span<uint8_t>>(arenas.data(), arenas.size()));
+  }
   return holder;
 }
 
@@ -323,8 +329,9 @@ Result<std::vector<EValue>> Module::execute(const std::string& method_name,
     ET_CHECK_OK_OR_RETURN_ERROR(method->set_input(input_values[i], i));
   }
   ET_CHECK_OK_OR_RETURN_ERROR(method->execute());
-  const auto& pages = methods_.at(method_name).temporary_pages;
-  if (pages != nullptr) pages->fit();
+  const MethodHolder& holder = methods_.at(method_name);
+  if (holder.temporary_pages != nullptr) holder.temporary_pages->fit();
+  if (holder.filled_pages != nullptr) holder.filled_pages->collapse();
   return get_outputs(method_name);
 }
 

@@ -43,6 +43,7 @@ using runtime::LoadBackendOptionsMap;
 
 namespace internal {
 class ArenaBuffer;
+class FilledPages;
 class PlannedMemory;
 class TemporaryPages;
 }  // namespace internal
@@ -319,6 +320,7 @@ class Module {
     std::unique_ptr<runtime::MemoryManager> memory_manager;
     std::unique_ptr<Method> method;
     std::unique_ptr<internal::TemporaryPages> temporary_pages;
+    std::unique_ptr<internal::FilledPages> filled_pages;
   };
 
  private:

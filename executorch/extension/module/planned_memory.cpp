@@ -104,6 +104,14 @@ Result<std::unique_ptr<PlannedMemory>> PlannedMemory::create(
   return memory;
 }
 
+std::vector<Span<uint8_t>> PlannedMemory::cpu_arenas() const {
+  std::vector<Span<uint8_t>> arenas;
+  for (size_t i = 0; i < spans_.size(); ++i) {
+    if (devices_[i].is_cpu()) arenas.push_back(spans_[i]);
+  }
+  return arenas;
+}
+
 }  // namespace internal
 }  // namespace extension
 }  // namespace executorch

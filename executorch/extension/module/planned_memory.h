@@ -49,6 +49,8 @@ class PlannedMemory final {
       const runtime::MethodMeta& meta, const std::vector<ArenaBuffer>& shared);
 
   runtime::HierarchicalAllocator* allocator() { return allocator_.get(); }
+  /// Those in the CPU's memory, shared ones included.
+  std::vector<runtime::Span<uint8_t>> cpu_arenas() const;
 
  private:
   PlannedMemory() = default;
