@@ -114,7 +114,7 @@ def ready_made(quantize: str | None, backend: str | None) -> ExportRecipe:
     }
     if not isinstance(quantize, (str, type(None))) or quantize not in recipes:
         raise ValueError(f"quantize: expected 'int8', 'int8-static' or 'int4', found {quantize!r}")
-    recipe = ExportRecipe.get_recipe(recipes[quantize])
+    recipe = replace(ExportRecipe.get_recipe(recipes[quantize]), strict=False)
     if backend != "portable":
         return recipe
     return replace(recipe, lowering_recipe=LoweringRecipe())

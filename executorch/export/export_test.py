@@ -274,11 +274,20 @@ def test_wrong_arguments_are_refused() -> None:
 
 
 def test_recipes_combine() -> None:
+    from executorch.backends.xnnpack.recipes import XNNPackRecipeType
+
     a = ExportRecipe("a", lowering_recipe=LoweringRecipe(partitioners=["p"]))  # type: ignore[list-item]
     b = ExportRecipe("b", lowering_recipe=LoweringRecipe(partitioners=["q"]))  # type: ignore[list-item]
     both = ExportRecipe.combine([a, b])
     assert both.name == "a_b"
     assert both.lowering_recipe is not None and both.lowering_recipe.partitioners == ["p", "q"]
+    fp32 = ExportRecipe.get_recipe(XNNPackRecipeType.FP32)
+    mine = ExportRecipe("mine", aten_transform_passes=[lambda name, program: program])
+    mixed = ExportRecipe.combine([fp32, mine])
+    assert mixed.name == "xnnpack_fp32_mine" and mixed.strict
+    assert mixed.executorch_backend_config is not None
+    model, inputs, _ = example()
+    assert delegates(export(model, inputs, mixed)) == ["XnnpackBackend"]
     with pytest.raises(ValueError, match="conflicting 'strict' values"):
         ExportRecipe.combine([a, ExportRecipe(strict=False)])
 

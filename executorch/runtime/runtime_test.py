@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import os
 import subprocess
 import sys
 import threading
@@ -175,3 +176,29 @@ def test_importing_and_running_needs_neither_torch_nor_numpy(path: Path) -> None
     assert done.returncode == 0, done.stderr
     assert "forward(float32[6, 3], Double)" in done.stdout
     assert done.stdout.splitlines()[-1] == "[]"
+
+
+class Backwards(torch.nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x.cumsum(0).flip(0).amax(0)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="memory is given back on Linux only")
+def test_memory_of_large_intermediate_results_goes_back() -> None:
+    most = 4 << 20
+    length = torch.export.Dim("length", max=most)
+    program = torch.export.export(Backwards(), (torch.ones(7),), dynamic_shapes=({0: length},))
+    method = Runtime.get().load_program(to_edge(program).to_executorch().buffer)
+    forward = method.load_method("forward")
+    assert forward is not None
+    ones = torch.ones(most)  # lives until the end, so that only the method gives memory back
+    for _ in range(2):
+        assert forward.execute([ones])[0] == most
+    large = resident_bytes()
+    for _ in range(2):
+        assert forward.execute([torch.ones(3)])[0] == 3
+    assert large - resident_bytes() > 2 * most  # of two results of 4 * most bytes each
+
+
+def resident_bytes() -> int:
+    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGESIZE")

@@ -11,6 +11,7 @@ from torch.fx import GraphModule, Node
 
 from executorch.exir import memory, schema
 from executorch.exir._serialize._data_pool import DataPool
+from executorch.exir.emit._delegate_operands import check_operands
 from executorch.exir.emit._values import Index, ValueTable, argument_kinds
 from executorch.exir.error import ExportError, ExportErrorType, InternalError
 from executorch.exir.graph.operator_kind import (
@@ -244,6 +245,7 @@ class GraphEmitter:
     def _delegate_call(self, node: Node, graph_module: GraphModule) -> None:
         reference = node.args[0]
         lowered: Any = getattr(graph_module, str(reference.target))  # type: ignore[union-attr]
+        check_operands(node, lowered)
         blob = bytes(lowered.processed_bytes)
         state = self.state
         if blob not in state.delegate_index:

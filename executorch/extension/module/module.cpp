@@ -322,6 +322,14 @@ void Module::set_max_work(uint64_t units) {
   for (auto& [name, holder] : methods_) holder.method->set_max_work(units);
 }
 
+void Module::fit_memory(const std::string& method_name) {
+  const auto found = methods_.find(method_name);
+  if (found == methods_.end()) return;
+  const MethodHolder& holder = found->second;
+  if (holder.temporary_pages != nullptr) holder.temporary_pages->fit();
+  if (holder.filled_pages != nullptr) holder.filled_pages->collapse();
+}
+
 Result<std::vector<EValue>> Module::execute(const std::string& method_name,
                                             const std::vector<EValue>& input_values) {
   ET_ASSIGN_OR_RETURN(Method * method, loaded_method(method_name));
@@ -329,9 +337,7 @@ Result<std::vector<EValue>> Module::execute(const std::string& method_name,
     ET_CHECK_OK_OR_RETURN_ERROR(method->set_input(input_values[i], i));
   }
   ET_CHECK_OK_OR_RETURN_ERROR(method->execute());
-  const MethodHolder& holder = methods_.at(method_name);
-  if (holder.temporary_pages != nullptr) holder.temporary_pages->fit();
-  if (holder.filled_pages != nullptr) holder.filled_pages->collapse();
+  fit_memory(method_name);
   return get_outputs(method_name);
 }
 

@@ -199,6 +199,11 @@ class Module {
   /// see Method::set_max_work().
   void set_max_work(uint64_t units);
 
+  /// Fits the physical memory of a method to the sizes and to the state after its last execution.
+  /// execute() does so by itself; those who call Method::execute() may call this afterwards. No
+  /// address changes. Does nothing if the method is not loaded, or lies in memory of the caller's.
+  void fit_memory(const std::string& method_name);
+
   // Running. Inputs are set from index 0 on; fewer than the method takes are enough when the others
   // were set before. Tensors among the outputs are views of the method's memory: the next run
   // overwrites them.

@@ -195,7 +195,10 @@ bool LoadedProgram::lies_in_cpu_memory() const {
 
 Runner::Runner(Module& module, std::mutex& mutex, std::string name, const LoadedProgram& program,
                ArenasWithState* arenas)
-    : method_(load(module, mutex, name, program, arenas)), mutex_(mutex), name_(std::move(name)) {}
+    : module_(module),
+      method_(load(module, mutex, name, program, arenas)),
+      mutex_(mutex),
+      name_(std::move(name)) {}
 
 MethodMeta Runner::meta() const {
   return method_.method_meta();
@@ -279,6 +282,7 @@ void Runner::run() {
   provide_outputs();
   inputs_used_ = true;
   log.check(method_.execute(), "executing " + name_);
+  module_.fit_memory(name_);
 }
 
 std::vector<Output> Runner::results(bool clone) {

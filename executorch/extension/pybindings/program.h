@@ -130,6 +130,7 @@ class Runner {
   void run();
   std::vector<Output> results(bool clone);
 
+  Module& module_;
   runtime::Method& method_;
   std::mutex& mutex_;
   std::string name_;

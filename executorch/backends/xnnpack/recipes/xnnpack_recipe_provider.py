@@ -76,7 +76,6 @@ class XNNPACKRecipeProvider(BackendRecipeProvider):
                 edge_compile_config=get_xnnpack_edge_compile_config(),
             ),
             executorch_backend_config=get_xnnpack_executorch_backend_config(),
-            strict=False,
         )
 
 
