@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
+from torch.export import ExportedProgram
 from torch.fx import Node
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ class Rule:
     forms: tuple[Any, ...] = ()
     kind: str = ""
     config: str = ""
-    whole: Callable[[Node], bool] | bool = False
+    whole: Callable[[Node, ExportedProgram], bool] | bool = False
     integers: Literal["product", "pair", "average", "moves"] | None = None
     passes_on: tuple[str, ...] = ()
     unless: Refusal = lambda node: None

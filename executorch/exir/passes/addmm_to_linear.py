@@ -17,9 +17,11 @@ from executorch.exir.graph.graph_edit import (
     replace_node,
     same_extent,
 )
+from executorch.exir.graph.operator_kind import overload_of
 from executorch.exir.graph.pass_driver import Pass
 from executorch.exir.graph.program_view import Dialect, Place, ProgramView, place_of
 from executorch.exir.passes.constant_prop_pass import replace_by_constants
+from executorch.exir.torch_internals import op_name
 
 # Smaller weights stay in caches, where their layout costs little.
 _LARGE_BYTES = 1024 * 1024
@@ -40,6 +42,8 @@ class AddmmToLinear(Pass):
     kernels read these faster where they lie.
 
     Before    t = permute_copy(w, [1, 0]); y = addmm(b, x, t), or mm(x, t)
+    After     y = linear(x, w, b), or linear(x, w)
+    Before    t = permute_copy(w, [1, 0]), w = dequantize_...(constants); y = addmm(b, x, t), ...
     After     y = linear(x, w, b), or linear(x, w)
     Before    y = addmm(b, x, v) with a constant v [k, n], or mm(x, v)
     After     w = placeholder; y = linear(x, w, b), or linear(x, w), with w = v transposed
@@ -79,7 +83,10 @@ def _fits(call: Node, constants: Mapping[Node, Tensor]) -> bool:
     operands: Any = call.args
     *addend, x, weight = operands
     source = _source(weight)
-    if source not in constants or x is weight or constants[source].nbytes < _LARGE_BYTES:
+    is_computed = source is not weight and _is_dequantized(source, constants)
+    if x is weight or not (source in constants or is_computed):
+        return False
+    if (source.meta["val"] if is_computed else constants[source]).nbytes < _LARGE_BYTES:
         return False
     dtypes = {n.meta["val"].dtype for n in call.all_input_nodes}
     if len(dtypes) != 1 or not dtypes <= _FLOATS or not is_contiguous(source.meta["val"]):
@@ -89,6 +96,15 @@ def _fits(call: Node, constants: Mapping[Node, Tensor]) -> bool:
     outputs = weight.meta["val"].shape[1]
     shapes = [bias.meta["val"].shape for bias in addend]
     return all(len(shape) == 1 and same_extent(shape[0], outputs) for shape in shapes)
+
+
+def _is_dequantized(source: Node, constants: Mapping[Node, Tensor]) -> bool:
+    op = overload_of(source.target)
+    if op is None or op.namespace != "quantized_decomposed":
+        return False
+    return op_name(op).startswith("dequantize") and all(
+        n in constants for n in source.all_input_nodes
+    )
 
 
 def _source(weight: Node) -> Node:

@@ -351,3 +351,38 @@ def test_branches_are_left():
     modules = [m for m in program.graph_module.modules() if isinstance(m, torch.fx.GraphModule)]
     called = [name for module in modules for name in targets(module)]
     assert called.count(ADDMM) == 2 and LINEAR not in called
+
+
+def test_a_dequantized_weight_is_read_as_it_is():
+    from torchao.quantization import Int8WeightOnlyConfig, IntxWeightOnlyConfig, quantize_
+
+    x = torch.randn(2, 1, K)
+    for config in (Int8WeightOnlyConfig(), IntxWeightOnlyConfig(weight_dtype=torch.int8)):
+        layer = nn.Linear(K, N).eval()
+        quantize_(layer, config)
+        program = to_edge(torch.export.export(layer, (x,))).exported_program()
+        passed(program)
+        assert LINEAR in targets(program) and PERMUTE not in targets(program)
+        # K terms, each rounded in another order, of products below 4
+        expected, bound = layer(x).detach(), K * 2**-23 * 4
+        torch.testing.assert_close(program.module()(x), expected, rtol=0, atol=bound)
+
+
+@pytest.mark.parametrize("reads", ["dequantized as it lies", "small", "computed"])
+def test_other_computed_weights_stay(reads):
+    rows, columns = (64, 64) if reads == "small" else (K, N)
+    quantized = torch.randint(-128, 128, (columns, rows), dtype=torch.int8)
+    dequantize = torch.ops.quantized_decomposed.dequantize_per_tensor.default
+
+    class Product(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("weight", quantized)
+
+        def forward(self, x):
+            q = self.weight + x[0, 0].to(torch.int8) if reads == "computed" else self.weight
+            w = dequantize(q, 1e-4, 0, -128, 127, torch.int8)
+            return x.mT @ w if reads == "dequantized as it lies" else x @ w.mT
+
+    x = torch.ones(columns, 2) if reads == "dequantized as it lies" else torch.ones(2, rows)
+    assert LINEAR not in lowered(Product(), x)

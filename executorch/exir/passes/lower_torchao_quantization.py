@@ -138,6 +138,7 @@ class LowerAffineQuantization(GraphPass):
               y = _int_mm(quantize_affine(x, [1, .., k], s, z), t(q)) * s * flatten(scales)
     After     choose_qparams_per_token_asymmetric, (de)quantize_per_token,
               dequantize_per_channel_group, for the last two with one group a row, and
+              y = linear(x, dequantize_per_channel_group(q))
               y = mm(dequantize_affine(...), t(dequantize_per_channel_group(q)))
     Requires  the ATen dialect, before decomposition.
     Leaves    symmetric activations of other products, and other blocks.
@@ -250,8 +251,7 @@ def _lower_scaled_product(mm: Node) -> bool:
         return False
     args = (q, scales, None, -128, 127, torch.int8, k, torch.float32)
     weight = insert_before(scaled, quantized_operators().dequantize_per_channel_group.default, args)
-    transposed = insert_before(scaled, aten.t.default, (weight,))
-    product = insert_before(scaled, aten.mm.default, (x, transposed), value=scaled.meta["val"])
+    product = insert_before(scaled, aten.linear.default, (x, weight), value=scaled.meta["val"])
     replace_node(scaled, product)
     mm.graph.erase_node(mm)
     return True

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import copy
 import logging
-from collections.abc import Mapping
+import operator
+from collections.abc import Mapping, Set
 from functools import cache
 from types import MappingProxyType
 
@@ -12,9 +13,10 @@ import torch
 from torch import Tensor
 from torch.export import ExportedProgram
 from torch.export.graph_signature import ExportGraphSignature, InputKind, OutputKind
-from torch.fx import GraphModule
+from torch.fx import Graph, GraphModule, Node
 
 from executorch.exir.graph.program_view import ProgramView
+from executorch.exir.graph_module import all_graph_modules
 from executorch.exir.passes.replace_broken_ops_with_function_ops_pass import copy_variant
 from executorch.exir.program._decompositions import core_table
 from executorch.exir.program._embedding_max_norm import scale_rows_read
@@ -42,8 +44,8 @@ def decompose(
     or those that their function wants.
 
     Programs with control flow, mutated inputs or writes through views go through
-    `ExportedProgram.run_decompositions`, where an operator stays if all its calls are wanted; all
-    others are put together from templates, with the same result in a fraction of the time.
+    `ExportedProgram.run_decompositions`; all others are put together from templates, with the same
+    result in a fraction of the time.
     """
     for op in keep:
         if schema_of(op).is_mutable or copy_variant(op) is not None:
@@ -53,22 +55,55 @@ def decompose(
         return _spliced(program, _cached_table(), keep)
     except NeedsFunctionalization as reason:
         log.info("decomposing through run_decompositions: %s", reason)
-        kept = {op for op, wanted in keep.items() if wanted is None or _all(program, op, wanted)}
-        table = core_table()  # anew: it knows all custom operators registered by now
-        program = name_tensors_once(program)
-        try:
-            with no_cpu_kernels():
-                new = program.run_decompositions({k: v for k, v in table.items() if k not in kept})
-        except AssertionError:  # all that torch says of writes to memory of two inputs
-            refuse_buffers_that_overlap(program)
-            raise
-        set_parts(new, state_dict=dict(new.state_dict), constants=dict(new.constants))
-        hold_written_parameters_in_buffers(new)
+        return _by_torch(name_tensors_once(program), keep)
+
+
+def _by_torch(
+    program: ExportedProgram, keep: Mapping[OpOverload, Wanted | None]
+) -> ExportedProgram:
+    """torch keeps all calls of an operator or none. Regions (autocast, no_grad) are part of the
+    graph afterwards, so that single calls can be asked for; beside control flow they cannot, and an
+    operator stays there if all its calls are wanted."""
+    new = _run_decompositions(program, set(keep))
+    refused = {op for op, wanted in keep.items() if wanted and not _all(new, op, wanted)}
+    if not refused:
         return new
+    try:
+        return _spliced(new, _cached_table(), keep)
+    except NeedsFunctionalization:
+        return _run_decompositions(program, keep.keys() - refused)
+
+
+def _run_decompositions(program: ExportedProgram, kept: Set[OpOverload]) -> ExportedProgram:
+    table = core_table()  # anew: it knows all custom operators registered by now
+    try:
+        with no_cpu_kernels():
+            new = program.run_decompositions({k: v for k, v in table.items() if k not in kept})
+    except AssertionError:  # all that torch says of writes to memory of two inputs
+        refuse_buffers_that_overlap(program)
+        raise
+    set_parts(new, state_dict=dict(new.state_dict), constants=dict(new.constants))
+    hold_written_parameters_in_buffers(new)
+    return new
 
 
 def _all(program: ExportedProgram, op: OpOverload, wanted: Wanted) -> bool:
-    return all(map(wanted, program.graph.find_nodes(op="call_function", target=op)))
+    first, *branches = all_graph_modules(program.graph_module)
+    calls = first.graph.find_nodes(op="call_function", target=op)
+    inside = (n for b in branches for n in b.graph.find_nodes(op="call_function", target=op))
+    return all(map(wanted, calls)) and all(wanted(_beside_values(node)) for node in inside)
+
+
+def _beside_values(call: Node) -> Node:
+    """The call of a branch, whose inputs are values, constants of the program among them."""
+    graph = Graph()
+
+    def value(node: Node) -> Node:
+        shown = graph.call_function(operator.getitem, (None, node.name))
+        shown.meta = node.meta
+        return shown
+
+    return graph.node_copy(call, value)
 
 
 def _spliced(

@@ -369,3 +369,37 @@ def test_methods_without_tensors_are_programs():
     edge = to_edge(export(Settings(), (3,)))
     method = Runtime.get().load_program(edge.to_executorch().buffer).load_method("forward")
     assert method.execute([3]) == [5, 3, True]
+
+
+class Padded(nn.Module):
+    PADS = (((1, 2), "reflect"), ((2, 1), "replicate"), ((1, 2), "constant"))
+
+    def forward(self, x):
+        wrapped = F.pad(x, (1, 4, 2, 0), mode="circular")
+        cropped = F.pad(x[None], (2, -1, -1, -1), mode="circular")
+        return wrapped, cropped, *(F.pad(x, pad, mode=mode) for pad, mode in self.PADS)
+
+
+class Angles(nn.Module):
+    def forward(self, x):
+        z = torch.complex(x, x.flip(0))
+        exponential = torch.view_as_real(torch.exp(z[1]))
+        angles = [torch.angle(v) for v in (z, x, x.half(), x.double(), x[:1].long())]
+        return exponential, *angles
+
+
+@pytest.mark.parametrize("model", [Padded(), Angles()])
+@pytest.mark.parametrize("by_torch", [False, True])
+def test_decompositions_of_our_own_agree_with_eager(model, by_torch, monkeypatch):
+    def refuse(*args):
+        raise _decompose.NeedsFunctionalization("this test")
+
+    x = torch.tensor([[3.0, 1.0, -2.0, 2.5], [0.5, -1.0, 5.0, float("nan")]]).repeat(2, 2, 1)
+    if by_torch:
+        monkeypatch.setattr(_decompose, "_spliced", refuse)
+    edge = to_edge(export(model, (x,), dynamic_shapes=({1: Dim("rows", min=4, max=9)},)))
+    names = {str(n.target) for n in edge.exported_program().graph.nodes}
+    assert not any("scatter" in name for name in names)
+    method = Runtime.get().load_program(edge.to_executorch().buffer).load_method("forward")
+    for given in (x, x[:, :1].repeat(1, 9, 1)):
+        torch.testing.assert_close(method.execute([given]), list(model(given)), equal_nan=True)

@@ -6,6 +6,7 @@ from typing import Any, cast
 
 import torch
 from torch import Tensor
+from torch.export import ExportedProgram
 from torch.fx import Node
 
 from executorch.backends.xnnpack.lowering import (
@@ -17,6 +18,7 @@ from executorch.backends.xnnpack.lowering import (
     tensor_of,
 )
 from executorch.backends.xnnpack.rules import lowers, rule_of
+from executorch.exir.backend.tags import is_constant_data
 
 
 @lowers(aten.abs.default, kind="Abs", config="AbsConfig")
@@ -88,18 +90,26 @@ def _elu(to: Lowering, node: Node) -> None:
 
 
 def _not_prelu(node: Node) -> str | None:
-    x, slope = (cast("Node", n) for n in node.args[:2])
-    if not slope.meta.get("is_constant"):
+    if not cast("Node", node.args[1]).meta.get("is_constant"):
         return "slopes that are not constant"
-    if tensor_of(x).dim() not in (2, 3, 4):
+    return _no_channels(node)
+
+
+def _no_channels(node: Node) -> str | None:
+    if tensor_of(node).dim() not in (2, 3, 4):
         return "a PReLU of another rank than 2, 3 or 4"
-    channels = tensor_of(x).shape[1]
+    channels = tensor_of(node).shape[1]
     return None if isinstance(channels, int) else "a symbolic number of channels"
+
+
+def _prelu_stays_whole(node: Node, program: ExportedProgram) -> bool:
+    slope = cast("Node", node.args[1])
+    return is_constant_data(program, slope) and _no_channels(node) is None
 
 
 @lowers(
     aten.prelu.default,
-    whole=lambda node: tensor_of(node).dim() in (2, 3, 4) and node.args[1].op == "placeholder",  # type: ignore
+    whole=_prelu_stays_whole,
     unless=_not_prelu,
 )
 def _prelu(to: Lowering, node: Node) -> None:

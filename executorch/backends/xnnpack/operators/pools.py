@@ -7,6 +7,7 @@ from math import prod
 from typing import Any, cast
 
 import torch
+from torch.export import ExportedProgram
 from torch.fx import Node
 
 from executorch.backends.xnnpack.lowering import (
@@ -59,7 +60,7 @@ def _skips_pixels(kernel_size: Any, stride: Any = None) -> bool:
     return any(s < step for s, step in zip(size, pair(stride or size), strict=True))
 
 
-def _stays_whole(node: Node) -> bool:
+def _stays_whole(node: Node, program: ExportedProgram) -> bool:
     """Whether to keep a call of aten.max_pool2d from being decomposed."""
     ceil_mode = len(node.args) > 5 and bool(node.args[5])
     is_computed = not ceil_mode or is_static(tensor_of(node).shape[2:])
@@ -241,7 +242,7 @@ def _not_resize(node: Node) -> str | None:
 @lowers(
     aten.upsample_bilinear2d.vec,
     config="UpsampleBilinear2dConfig",
-    whole=lambda node: _not_resize(node) is None,
+    whole=lambda node, program: _not_resize(node) is None,
     unless=_not_resize,
 )
 def _upsample(to: Lowering, node: Node) -> None:

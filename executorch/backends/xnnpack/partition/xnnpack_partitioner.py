@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any
 
 import torch
@@ -43,8 +44,8 @@ from executorch.exir.backend.tags import is_constant_data, set_refusal, tag_cons
 from executorch.exir.passes.find_attention import Attentions
 from executorch.exir.torch_internals import OpOverload
 
-# ATen operator -> which calls of it stay whole.
-_WHOLE = {rule.target._op: rule.whole for rule in RULES.values() if rule.whole}
+# ATen operators that stay whole, or some of their calls -> their rules.
+_WHOLE = {rule.target._op: rule for rule in RULES.values() if rule.whole}
 
 ATTENTION = "part of an attention, which the runtime computes in one piece"
 
@@ -89,18 +90,23 @@ class XnnpackPartitioner(Partitioner):
         self, ep: ExportedProgram
     ) -> tuple[list[OpOverload], Callable[[Node], bool] | None]:
         asked = [c.get_original_aten() for c in (self.configs or {}).values()]
-        kept = dict.fromkeys([*_WHOLE, *whole_operators(), *filter(None, asked)])
-        return list(kept), self._is_taken
+        whole = [op for op, r in _WHOLE.items() if self.configs is None or r.name in self.configs]
+        kept = dict.fromkeys([*whole, *whole_operators(), *filter(None, asked)])
+        return list(kept), partial(self._is_taken, ep)
 
-    def _is_taken(self, node: Node) -> bool:
+    def _is_taken(self, program: ExportedProgram, node: Node) -> bool:
         """Whether a call of the ATen program, if it stays whole, will be delegated."""
-        whole = _WHOLE.get(node.target)
-        if whole is None:
+        rule = _WHOLE.get(node.target)
+        if rule is None:
             return True
-        in_floats = ConfigPrecisionType.FP32 in self.precisions
+        config = (self.configs or {}).get(rule.name)
+        precisions = self.precisions if config is None else config.enabled_precision_types
+        in_floats = ConfigPrecisionType.FP32 in precisions
         if not in_floats and "dequantize" not in str(node.args[0]):
             return False
-        return tensor_of(node).dtype in self.types and (whole is True or whole(node))
+        if tensor_of(node).dtype not in self.types:
+            return False
+        return rule.whole(node, program) if callable(rule.whole) else True
 
     def partition(self, exported_program: ExportedProgram) -> PartitionResult:
         check_quantization(exported_program)

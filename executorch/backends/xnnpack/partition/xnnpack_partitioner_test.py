@@ -11,7 +11,10 @@ import torch
 from torch import Tensor, nn
 
 from executorch.backends.xnnpack.partition.config import ALL_PARTITIONER_CONFIGS
-from executorch.backends.xnnpack.partition.config.gemm_configs import LinearConfig
+from executorch.backends.xnnpack.partition.config.gemm_configs import (
+    ConvolutionConfig,
+    LinearConfig,
+)
 from executorch.backends.xnnpack.partition.config.generic_node_configs import AddConfig, BMMConfig
 from executorch.backends.xnnpack.partition.config.xnnpack_config import (
     ConfigPrecisionType,
@@ -124,6 +127,70 @@ def test_classes_of_operators_restrict_precision_and_constraints() -> None:
     assert "NarrowLinear: a constraint is not met" in reasons
     both = lowered(Two(), x, XnnpackPartitioner(configs=[LinearConfig, AddConfig]))
     assert len(delegated_names(both)) == 3
+
+
+def whole_ones() -> nn.Sequential:
+    """Operators that stay whole for this backend, and for which the runtime has no kernel."""
+    return nn.Sequential(nn.Conv2d(3, 4, 3), nn.Hardswish(), nn.MaxPool2d(2), nn.PReLU(4))
+
+
+def close(edge: EdgeProgramManager, module: nn.Module, inputs: tuple[Tensor, ...]) -> None:
+    # 27 terms, each rounded in another order, and two functions that widen no difference
+    expected = module(*inputs).detach()
+    bound = 32 * torch.finfo(expected.dtype).eps * float(expected.abs().max() + 4)
+    torch.testing.assert_close(run(edge, inputs), expected, rtol=0, atol=bound)
+
+
+def test_what_configs_leave_out_is_decomposed() -> None:
+    module, x = whole_ones(), (torch.randn(2, 3, 8, 8),)
+    edge = lowered(module, x, XnnpackPartitioner(configs=[ConvolutionConfig]))
+    assert delegated_names(edge) == ["aten.convolution.default"]
+    close(edge, module, x)
+
+
+class Region(nn.Module):
+    """Calls below the graph: torch makes it one of a higher order."""
+
+    def __init__(self, kind: str) -> None:
+        super().__init__()
+        self.kind, self.layers = kind, whole_ones()
+
+    def forward(self, x: Tensor) -> Tensor:
+        if self.kind == "cond":
+            layers = self.layers
+            branches = (lambda x: layers(x).sum((2, 3)), lambda x: layers(x).amax((2, 3)))
+            return torch.cond(x.sum() > 0, *branches, (x,))  # type: ignore[no-any-return]
+        with torch.no_grad() if self.kind == "no_grad" else torch.autocast("cpu", torch.bfloat16):
+            y = self.layers(x)
+        return y + 1  # type: ignore[no-any-return]
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("kind", ["no_grad", "autocast", "cond"])
+def test_calls_in_regions_and_branches_are_asked_for(kind: str, dtype: torch.dtype) -> None:
+    module, x = Region(kind).to(dtype).eval(), torch.randn(2, 3, 8, 8).to(dtype)
+    # With gradients, for torch makes a region of `no_grad` only where there are some.
+    edge = to_edge_transform_and_lower(
+        torch.export.export(module, (x,)), partitioner=[XnnpackPartitioner()]
+    )
+    close(edge, module, (x,))
+    if kind == "no_grad" and dtype is torch.float32:
+        assert "aten.prelu.default" in delegated_names(edge)
+
+
+class Slopes(nn.Module):
+    def forward(self, x: Tensor, slopes: Tensor) -> Tensor:
+        return nn.functional.prelu(x, slopes)
+
+
+def test_prelu_is_decomposed_where_it_is_not_delegated() -> None:
+    given = (torch.randn(2, 3, 4, 4), torch.rand(3))
+    torch.testing.assert_close(
+        run(lowered(Slopes(), given, XnnpackPartitioner()), given), Slopes()(*given)
+    )
+    module, rows = nn.Sequential(nn.Linear(4, 4), nn.PReLU()), (torch.randn(2, 5, 4),)
+    shapes = ({1: torch.export.Dim("n", min=1, max=9)},)
+    close(lowered(module, rows, XnnpackPartitioner(), shapes), module, rows)
 
 
 def test_a_class_of_an_operator_names_what_goes_with_a_call() -> None:

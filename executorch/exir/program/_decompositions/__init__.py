@@ -16,6 +16,7 @@ from executorch.exir.program._decompositions import (  # noqa: F401 (they add th
     arithmetic,
     matrices,
     order,
+    padding,
     random_numbers,
     scatter,
     sequences,

@@ -28,6 +28,22 @@ def cast_complex(self: Tensor, *, dtype: torch.dtype | None = None, **options: A
     return torch.complex(real, imaginary)
 
 
+@rule(_aten.angle.default)
+def angle(self: Tensor) -> Any:
+    if not self.is_complex():
+        return NotImplemented
+    parts = torch.view_as_real(self)
+    return torch.atan2(parts.select(-1, 1), parts.select(-1, 0))
+
+
+@rule(_aten.exp.default)
+def exp(self: Tensor) -> Any:
+    if not self.is_complex():
+        return NotImplemented
+    parts = torch.view_as_real(self)
+    return torch.polar(torch.exp(parts.select(-1, 0)), parts.select(-1, 1))
+
+
 @rule(_aten.__lshift__.Scalar, _aten.__lshift__.Tensor)
 def shift_left(self: Tensor, other: Any) -> Tensor:
     if self.is_floating_point():
