@@ -107,13 +107,14 @@ def _run(options: argparse.Namespace, step: Step, say: Step) -> tuple[dict[str, 
     )
     incremental = _incremental(options, source)
     step(f"export {options.model}")
-    session = _export(options, source, incremental, tokenizer)
+    session, note = _export(options, source, incremental, tokenizer)
     step(f"write {options.output}")
     session.save_to_pte(options.output)
     if options.etrecord:
         session.get_etrecord().save(options.etrecord)
     step("measure")
     result, text = _figures(options, source, session, incremental, evaluate)
+    text += note
     passed = True
     if options.parity:
         step("compare")
@@ -150,14 +151,17 @@ def _incremental(options: argparse.Namespace, source: Any) -> Any:
 
 def _export(
     options: argparse.Namespace, source: Any, incremental: Any, tokenizer: dict[str, bytes] | None
-) -> Any:
+) -> tuple[Any, str]:
+    """The session, and what the user should know of its program."""
     from executorch.export import export
     from executorch.export.export import ready_made, with_transform
+    from executorch.export.sources import set_longest
 
     recipe = ready_made(options.quantize, options.backend)
     if incremental is not None:
         recipe = with_transform(recipe, incremental)
-    try:
+
+    def exported() -> Any:
         return export(
             source.model,
             source.inputs,
@@ -167,16 +171,25 @@ def _export(
             generate_etrecord=options.etrecord is not None,
             named_data=tokenizer,
         )
+
+    try:
+        return exported(), ""
     except RuntimeError as error:
         longest = source.constant_methods.get("get_max_seq_len")
         # How torch.export says that it took this length for another one than all shorter.
         if longest is None or f".size()[1] != {longest}." not in str(error):
             raise
-        raise ValueError(
-            f"{options.model}: torch.export cannot take a text of {longest} tokens and shorter "
-            f"ones in one program, as where a model cuts a table of {longest} entries to the text, "
-            f"which for {longest} is no cut; --max-length {longest - 1} avoids it"
-        ) from error
+        why = (
+            f"torch.export cannot take a text of {longest} tokens and shorter ones in one program, "
+            f"as where a model cuts a table of {longest} entries to the text, which for {longest} "
+            "is no cut"
+        )
+        if options.max_length is not None:
+            raise ValueError(
+                f"{options.model}: {why}; --max-length {longest - 1} avoids it"
+            ) from error
+    set_longest(source, longest - 1)
+    return exported(), f"\n\nIt takes {longest - 1} tokens, not {longest}: {why}."
 
 
 def _figures(

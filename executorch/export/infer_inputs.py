@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -102,6 +102,8 @@ def infer_inputs(name: str, model: nn.Module, max_length: int | None) -> Inferre
             continue
         if max_length is not None and candidate.longest is None:
             raise ValueError(f"{name}: --max-length is for models that take token ids")
+        if candidate.longest is not None and max_length is None and _said_length(model) is None:
+            return replace(candidate, longest=_longest_computed(model, candidate.inputs[0]))
         return candidate
     raise ValueError(f"{name}: no sample inputs could be inferred ({tried}); {hint}")
 
@@ -131,6 +133,15 @@ def _candidates(model: nn.Module, max_length: int | None) -> Iterator[Inferred]:
 
 def _longest(model: nn.Module, max_length: int | None) -> int:
     """The longest text that the model says it takes; no more than `max_length`."""
+    said = _said_length(model)
+    if said is None:
+        return max_length or _LONGEST
+    if max_length is not None and max_length > said:
+        raise ValueError(f"--max-length {max_length}: the model takes at most {said} tokens")
+    return max_length or said
+
+
+def _said_length(model: nn.Module) -> int | None:
     said = None
     for layer in model.modules():
         for holder in (getattr(layer, "config", None), getattr(layer, "args", None), layer):
@@ -138,8 +149,27 @@ def _longest(model: nn.Module, max_length: int | None) -> int:
                 value = getattr(holder, name, None)
                 if type(value) is int and value > 0:
                     said = value if said is None else min(said, value)
-    if said is None:
-        return max_length or _LONGEST
-    if max_length is not None and max_length > said:
-        raise ValueError(f"--max-length {max_length}: the model takes at most {said} tokens")
-    return max_length or said
+    return said
+
+
+def _longest_computed(model: nn.Module, example: Tensor) -> int:
+    """The longest text that a model computes which does not say how long one may be: its tables
+    end somewhere."""
+
+    def is_computed(length: int) -> bool:
+        try:
+            with torch.no_grad(), unchanged_buffers(model):
+                model(example[:, :1].expand(-1, length))
+        except Exception:  # whatever a model does with a text that is too long
+            return False
+        return True
+
+    computed, too_long = example.shape[1], _LONGEST + 1
+    at = _LONGEST  # many take any length
+    while too_long - computed > 1:
+        if is_computed(at):
+            computed = at
+        else:
+            too_long = at
+        at = (computed + too_long) // 2
+    return computed

@@ -136,8 +136,15 @@ def tokens_source(
     model: nn.Module, inputs: tuple[Any, ...], longest: int, vocabulary: int | None
 ) -> Source:
     """A language model of token ids [1, length], with what a runner asks a program."""
-    methods = {"get_max_seq_len": longest, "get_max_context_len": longest}
+    source = Source(model, [inputs], takes_tokens=longest > 1)
+    set_longest(source, longest)
     if vocabulary is not None:
-        methods["get_vocab_size"] = vocabulary
-    shapes = ({1: Dim("tokens", max=longest)},) if longest > 1 else None
-    return Source(model, [inputs], shapes, methods, takes_tokens=longest > 1)
+        source.constant_methods["get_vocab_size"] = vocabulary
+    return source
+
+
+def set_longest(source: Source, longest: int) -> None:
+    """Have a language model of token ids take at most `longest`."""
+    lengths = ("get_max_seq_len", "get_max_context_len")
+    source.constant_methods.update(dict.fromkeys(lengths, longest))
+    source.shapes = ({1: Dim("tokens", max=longest)},) if longest > 1 else None

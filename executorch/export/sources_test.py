@@ -41,6 +41,17 @@ class Text(nn.Module):
         return self.head(x + y), None
 
 
+class TextUnsaid(Text):
+    """It does not say how many places it has."""
+
+    block_size = None  # type: ignore[assignment]
+
+
+class AnyLength(nn.Sequential):
+    def __init__(self) -> None:
+        super().__init__(nn.Embedding(VOCABULARY, 4), nn.Linear(4, VOCABULARY))
+
+
 class BothWays(Text):
     """Every token attends to all others."""
 
@@ -94,6 +105,14 @@ def test_a_class_that_takes_tokens_gets_a_dynamic_length() -> None:
     shorter = find_source(f"{__file__}:Text", max_length=7, last_only=True)
     assert shorter.constant_methods["get_max_seq_len"] == 7
     assert shorter.model(tokens).shape == (1, 1, VOCABULARY)
+
+
+def test_a_length_that_is_not_said_is_the_longest_that_is_computed() -> None:
+    source = find_source(f"{__file__}:TextUnsaid")
+    assert source.constant_methods["get_max_seq_len"] == LENGTH
+    shorter = find_source(f"{__file__}:TextUnsaid", max_length=7)
+    assert shorter.constant_methods["get_max_seq_len"] == 7
+    assert find_source(f"{__file__}:AnyLength").constant_methods["get_max_seq_len"] == 1024
 
 
 def test_modules_and_functions_are_taken_as_they_are() -> None:

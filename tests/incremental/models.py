@@ -369,7 +369,7 @@ NOT_CAUSAL = {
     InterleavedTable: "its value changes with the number of tokens",
     PositionsByToken: "it picks among tokens or positions",
     TokensByPosition: "it picks among tokens or positions",
-    SumOfCopies: "is no dim of tokens, but as long",
+    SumOfCopies: "scores that were not made weights by a softmax over the keys",
 }
 
 

@@ -9,12 +9,14 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from executorch.exir import NotCausalError, make_incremental, to_edge
+from executorch.exir import make_incremental, to_edge
 from executorch.runtime import Runtime
 from tests.incremental.incremental_test import check, check_refusal, exported, first, made, texts
 from tests.incremental.letters import CAUSAL_LETTERS, NOT_CAUSAL_LETTERS
 from tests.incremental.lookups import CAUSAL_LOOKUPS, NOT_CAUSAL_LOOKUPS
+from tests.incremental.masks import CAUSAL_MASKS, NOT_CAUSAL_MASKS
 from tests.incremental.models import Model, _causal
+from tests.incremental.pairs import CAUSAL_PAIRS, NOT_CAUSAL_PAIRS
 from tests.incremental.spellings import CAUSAL_SPELLINGS, NOT_CAUSAL_SPELLINGS
 from tests.incremental.weights import CAUSAL_WEIGHTS, NOT_CAUSAL_WEIGHTS
 
@@ -25,7 +27,10 @@ def run_of(model: nn.Module) -> Any:
     return lambda ids: method.execute([ids])
 
 
-_CAUSAL = [*CAUSAL_SPELLINGS, *CAUSAL_WEIGHTS, *CAUSAL_LOOKUPS, *CAUSAL_LETTERS]
+_CAUSAL = [
+    *CAUSAL_SPELLINGS, *CAUSAL_WEIGHTS, *CAUSAL_LOOKUPS, *CAUSAL_LETTERS, *CAUSAL_MASKS,
+    *CAUSAL_PAIRS,
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("kind", _CAUSAL, ids=lambda k: k.__name__)
@@ -39,12 +44,22 @@ _NOT_CAUSAL = {
     **NOT_CAUSAL_WEIGHTS,
     **NOT_CAUSAL_LOOKUPS,
     **NOT_CAUSAL_LETTERS,
+    **NOT_CAUSAL_MASKS,
+    **NOT_CAUSAL_PAIRS,
 }
 
 
 @pytest.mark.parametrize("kind", _NOT_CAUSAL, ids=lambda k: k.__name__)
 def test_what_looks_ahead_is_refused_with_its_line(kind: type[nn.Module]) -> None:
-    files = ("spellings.py", "models.py", "weights.py", "lookups.py", "letters.py")
+    files = (
+        "spellings.py",
+        "models.py",
+        "weights.py",
+        "lookups.py",
+        "letters.py",
+        "masks.py",
+        "pairs.py",
+    )
     check_refusal(kind, _NOT_CAUSAL[kind], *files)
 
 
@@ -87,13 +102,3 @@ def test_the_lowest_number_of_a_type_is_a_mask(kind: type[nn.Module], dtype: tor
         torch.testing.assert_close(
             first(run(given)).double(), first(exact(given)), rtol=bound, atol=bound
         )
-
-
-def test_in_float_the_lowest_half_is_no_mask() -> None:
-    class HalfsLowest(Model):
-        def attend(self, q: Tensor, k: Tensor, v: Tensor, n: int) -> Tensor:
-            scores = (q @ k.transpose(2, 3)).masked_fill(~_causal(n), -65504.0)
-            return F.softmax(scores, -1) @ v
-
-    with pytest.raises(NotCausalError, match="no mask keeps a .*; a mask is .* -1e9 or less"):
-        make_incremental(exported(made(HalfsLowest)))

@@ -1,4 +1,4 @@
-"""Operands of delegates lie in the order of dims that the backend was given, or the call is named."""
+"""Operands of delegates have the order of dims that was lowered, or the call is named."""
 
 from __future__ import annotations
 

@@ -28,8 +28,9 @@ def decompose_unknown(program: ExportedProgram) -> ExportedProgram:
     Leaves    all else as it is, attention and linear layers among it
     """
     computed = _computed_from_inputs(program)
+    of_sizes = _computed_from_inputs(program, or_their_sizes=True)
     targets = {n.target for n in computed}
-    composed = {t for t in targets if _is_unknown_composite(t)}
+    composed = {n.target for n in of_sizes if _has_tensors(n) and _is_unknown_composite(n.target)}
     composed |= {n.target for n in computed if n.target is EINSUM and not is_understood(n)}
     taken = targets & _TAKEN.keys()
     if not composed and not taken and not any(_is_captured(n) for n in program.graph.nodes):
@@ -39,17 +40,20 @@ def decompose_unknown(program: ExportedProgram) -> ExportedProgram:
     return program.run_decompositions({**table, **_TAKEN})
 
 
-def _computed_from_inputs(program: ExportedProgram) -> list[Node]:
-    """Calls that take values of the program's inputs, not only their sizes."""
+def _computed_from_inputs(program: ExportedProgram, or_their_sizes: bool = False) -> list[Node]:
+    """Calls that take values of the program's inputs."""
     inputs = set(program.graph_signature.user_inputs)
     found: dict[Node, None] = {}
     for node in program.graph.nodes:
         if node.op == "placeholder" and node.name in inputs:
             found[node] = None
-        is_tensor = isinstance(node.meta.get("val"), (Tensor, list, tuple))
-        if is_tensor and any(n in found for n in node.all_input_nodes):
+        if (_has_tensors(node) or or_their_sizes) and any(n in found for n in node.all_input_nodes):
             found[node] = None
     return [n for n in found if n.op == "call_function"]
+
+
+def _has_tensors(node: Node) -> bool:
+    return isinstance(node.meta.get("val"), (Tensor, list, tuple))
 
 
 def _is_unknown_composite(target: Any) -> bool:

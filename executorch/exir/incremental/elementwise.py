@@ -8,7 +8,7 @@ from torch.fx import Node
 
 from executorch.exir.incremental.errors import NotCausalError
 from executorch.exir.incremental.lengths import token_dims
-from executorch.exir.incremental.masks import hidden_after
+from executorch.exir.incremental.masks import hidden_after, require_no_mask
 from executorch.exir.incremental.rewriter import Rewriter
 from executorch.exir.incremental.shifts import is_shifted_table, remains_shifted
 from executorch.exir.incremental.sinks import common_sinks
@@ -21,9 +21,9 @@ aten = torch.ops.aten
 # parameters by token broadcast.
 ELEMENTWISE = {
     aten.dropout.default, aten.native_dropout.default, aten.to.dtype, aten.to.dtype_layout,
-    aten.to.device, aten._to_copy.default, aten.masked_fill.Tensor, aten.where.ScalarOther,
-    aten.where.ScalarSelf, aten.lift_fresh_copy.default, aten.floor_divide.default,
-    aten.log_sigmoid.default,
+    aten.to.device, aten._to_copy.default, aten.masked_fill.Tensor, aten.where.Scalar,
+    aten.where.ScalarOther, aten.where.ScalarSelf, aten.lift_fresh_copy.default,
+    aten.floor_divide.default, aten.log_sigmoid.default,
     "quantized_decomposed.quantize_per_token.default",
     "quantized_decomposed.dequantize_per_token.default",
     "quantized_decomposed.quantize_per_tensor.default",
@@ -43,38 +43,50 @@ def tensor_operands(node: Node) -> list[Node]:
 def classify_elementwise(rw: Rewriter, node: Node) -> Value:
     if isinstance(node.meta["val"], (list, tuple)):
         raise NotCausalError(node, "several results of an elementwise operator are not supported")
-    roles: dict[int, str] = {}
-    kinds = set()
-    for operand in tensor_operands(node):
-        value = rw.values[operand]
-        kinds.add(value.kind)
-        for dim, role in value.dims().items():
-            at = dim + aligned(node, operand)
-            if roles.setdefault(at, role) != role:
-                raise NotCausalError(node, f"dim {at} would be one of queries and of keys")
-    places = {role: [d for d, r in roles.items() if r == role] for role in ("row", "col")}
-    if any(len(found) > 1 for found in places.values()):
-        raise NotCausalError(node, "it combines tokens with other tokens")
+    roles = _roles(rw, node)
     shifted = False
     for operand in tensor_operands(node):
         if rw.values[operand].kind is Kind.LENGTH:
             shifted |= _check_table(rw, node, operand, roles)
-    row = places["row"][0]
-    if kinds & set(PAIRS):
-        col = places["col"][0]
-        beside = common_sinks(rw, node)
-        shifted |= remains_shifted(rw, node)
-        if not shifted and is_zero_later(rw, node, row, col):
-            return Value(Kind.WEIGHTS, row, col, beside=beside)
-        return Value(
-            Kind.SCORES,
-            row,
-            col,
-            hidden_after(rw, node, row, col),
-            beside=beside,
-            shifted=shifted,
-        )
-    return Value(Kind.ROWS, row)
+    row = next(d for d, role in roles.items() if role == "row")
+    col = next((d for d, role in roles.items() if role == "col"), None)
+    if col is None:
+        return Value(Kind.ROWS, row)
+    for operand in tensor_operands(node):
+        is_of_tokens = rw._is(operand, Kind.ROWS)
+        if is_of_tokens and rw.values[operand].row + aligned(node, operand) == col:
+            require_no_mask(rw, node, operand)
+    beside = common_sinks(rw, node)
+    shifted |= remains_shifted(rw, node)
+    if not shifted and is_zero_later(rw, node, row, col):
+        return Value(Kind.WEIGHTS, row, col, beside=beside)
+    hidden = hidden_after(rw, node, row, col)
+    return Value(Kind.SCORES, row, col, hidden, beside=beside, shifted=shifted)
+
+
+def _roles(rw: Rewriter, node: Node) -> dict[int, str]:
+    """The dims of tokens: that of queries and, where tokens meet tokens, of keys behind it."""
+    roles: dict[int, str] = {}
+    tokens: set[int] = set()
+    places: set[int] = set()
+    for operand in tensor_operands(node):
+        value, shift = rw.values[operand], aligned(node, operand)
+        if value.kind in PAIRS:
+            for dim, role in value.dims().items():
+                if roles.setdefault(dim + shift, role) != role:
+                    raise NotCausalError(
+                        node, f"dim {dim + shift} would be one of queries and of keys"
+                    )
+        elif value.row is not None:
+            tokens.add(value.row + shift)
+        elif value.kind is Kind.LENGTH:
+            places.update(d + shift for d in token_dims(operand.meta["val"], rw.symbol))
+    if not roles:  # those of what is computed here for each query and key
+        roles = dict(zip(sorted(tokens | places), ("row", "col"), strict=False))
+        tokens |= places
+    if not tokens <= set(roles) or len(roles) > 2:
+        raise NotCausalError(node, "it combines tokens with other tokens")
+    return roles
 
 
 def _check_table(rw: Rewriter, node: Node, operand: Node, roles: dict[int, str]) -> bool:

@@ -48,15 +48,21 @@ LOCAL = {
     aten.bmm.default, aten.outer.default, aten.select.int, aten.scalar_tensor.default,
     aten.index.Tensor, aten._assert_tensor_metadata.default, aten.split.Tensor,
     aten.chunk.default, aten.repeat_interleave.self_int, aten.dropout.default, operator.getitem,
+    aten.where.Scalar, aten.where.ScalarOther, aten.where.ScalarSelf, aten.masked_fill.Tensor,
+    aten.floor_divide.default, aten.squeeze.default, aten.squeeze.dims, aten.repeat.default,
+    aten.mT.default, aten.mm.default, aten.eye.default,
 }  # fmt: skip
 # The argument that says how many entries there are, not what they are.
 _SIZES: dict[Any, int] = {
     aten.ones.default: 0, aten.zeros.default: 0, aten.full.default: 0, aten.new_ones.default: 1,
     aten.new_zeros.default: 1, aten.new_full.default: 1, aten.expand.default: 1,
     aten.slice.Tensor: 3, aten.arange.default: 0, aten.arange.start: 1, aten.arange.start_step: 1,
+    aten.eye.default: 0,
 }  # fmt: skip
 _ARANGES = {aten.arange.default: 0, aten.arange.start: 1, aten.arange.start_step: 1}
-_FIXED_SHAPE = {aten.view.default, aten.reshape.default, aten._unsafe_view.default}
+_RESHAPES = {
+    aten.view.default, aten.reshape.default, aten._unsafe_view.default, aten.flatten.using_ints,
+}  # fmt: skip
 
 
 def token_dims(value: Any, symbol: sympy.Symbol) -> list[int]:
@@ -97,6 +103,7 @@ class LengthValues:
         self.constant = constant
         self._longest: dict[Node, Any] = {}
         self._proven: set[Node] = set()
+        self._varying: set[Node] = set()
         self.shifted: set[Node] = set()  # what is_shifted has shown
 
     def longest(self, node: Node) -> Tensor:
@@ -219,7 +226,7 @@ class LengthValues:
         pending, seen = [node], {node}
         while pending:
             at = pending.pop()
-            reason = self._not_local(at)
+            reason = self._not_local(at) if self._varies(at) else None
             if reason is not None:
                 return at, reason
             for source in _tensor_inputs(at):
@@ -227,6 +234,15 @@ class LengthValues:
                     seen.add(source)
                     pending.append(source)
         return None
+
+    def _varies(self, node: Node) -> bool:
+        """Whether a node is computed from any number of tokens."""
+        if not self._varying:
+            for at in node.graph.nodes:
+                is_number = isinstance(at.meta.get("val"), _SYMBOLIC)
+                if is_number or any(n in self._varying for n in at.all_input_nodes):
+                    self._varying.add(at)
+        return node in self._varying
 
     def _not_local(self, node: Node) -> str | None:
         """Why an entry of the node's value may depend on T; None if it does not."""
@@ -241,8 +257,11 @@ class LengthValues:
             start = arguments(node)[2] if len(arguments(node)) > 2 else 0
             if start is not None and not (isinstance(start, int) and start >= 0):
                 return "it is cut at a place that depends on T"
-        if target in _FIXED_SHAPE:
-            sizes = arguments(node)[1]
+        if target in _RESHAPES:
+            shapes = [_without_ones(n.meta["val"]) for n in (arguments(node)[0], node)]
+            if shapes[0] == shapes[1]:
+                return None
+            sizes = [] if target is aten.flatten.using_ints else arguments(node)[1]
             plain = [n for n in sizes if isinstance(n, int)]
             before, after = (_places(n.meta["val"]) for n in (arguments(node)[0], node))
             keeps = before is not None and before == after and len(plain) >= len(sizes) - 1
@@ -264,14 +283,18 @@ class LengthValues:
             dim = args[2] if len(args) > 2 else 0
             extent = args[0].meta["val"].shape[dim]
             return "it is cut at places that depend on T" if isinstance(extent, SymInt) else None
-        if target in (aten.matmul.default, aten.bmm.default):
+        if target is aten.repeat.default:
+            pairs = zip(reversed(args[0].meta["val"].shape), reversed(args[1]), strict=False)
+            is_repeated = any(isinstance(n, SymInt) and times != 1 for n, times in pairs)
+            return "positions are repeated" if is_repeated else None
+        if target in (aten.matmul.default, aten.bmm.default, aten.mm.default):
             inner = args[0].meta["val"].shape[-1]
             return "it sums over the tokens" if isinstance(inner, SymInt) else None
         if target is aten.select.int:
             dim = args[1] if len(args) > 1 else 0
             extent = args[0].meta["val"].shape[dim]
             return "one position is picked" if isinstance(extent, SymInt) else None
-        if target is aten.index.Tensor:
+        if target is aten.index.Tensor and self._varies(args[0]):
             picked = [i for i in args[1] if isinstance(i, Node)]
             if any(bool((self.longest(i) < 0).any()) for i in picked):
                 return "positions are picked from the end"
@@ -344,6 +367,10 @@ def _places(value: Tensor) -> int | None:
     if not dynamic:
         return 0
     return math.prod(value.shape[: dynamic[0]]) if len(dynamic) == 1 else None
+
+
+def _without_ones(value: Tensor) -> list[Any]:
+    return [n.node.expr if isinstance(n, SymInt) else n for n in value.shape if n != 1]
 
 
 def _equal(a: Tensor, b: Tensor) -> bool:

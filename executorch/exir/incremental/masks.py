@@ -11,63 +11,67 @@ from torch.fx import Node
 from executorch.exir.incremental.errors import NotCausalError
 from executorch.exir.incremental.lengths import MOST_ELEMENTS
 from executorch.exir.incremental.rewriter import Rewriter
-from executorch.exir.incremental.values import PAIRS, Kind, arguments
+from executorch.exir.incremental.values import PAIRS, Kind, Value, arguments
 
 aten = torch.ops.aten
 
-# A score this low has weight zero beside any score that a model computes. Half precision has no
-# number so low: there it is the lowest.
-_LOW = -1e9
+# What is this far below the others has weight zero beside any score that a model computes: e to its
+# power is zero in all types.
+_LOW = -1e4
+# No number of a mask counts for more, infinity neither.
+_LOWEST = -1e9
+# What a product or quotient must leave of it.
+_STILL_LOW = -1e3
 
+_MASKS = "a mask is false, or -1e4 or less"
 
-_MASKS = "a mask is false, or -1e9 or less, or the lowest number of its type"
-
-# What is added to low scores is less than they are by this factor, and what they are divided by is
-# less than it, so that they stay low.
+# What is added to low scores is less than they are by this factor, so that they stay low.
 _MARGIN = 100
-# What is added to scores and is no larger does not show what was hidden.
-HIGHEST = -_LOW / _MARGIN
-
-
-def _lowest(dtype: torch.dtype) -> float:
-    """What is as low as a mask can be in a type of floats."""
-    return max(_LOW, torch.finfo(dtype).min) if dtype.is_floating_point else _LOW
-
+# What is added to the lowest and is no larger does not show what was hidden.
+HIGHEST = -_LOWEST / _MARGIN
 
 KEEP = {
     aten.to.dtype, aten.to.dtype_layout, aten._to_copy.default,
     aten.to.device, aten.dropout.default, aten.lift_fresh_copy.default,
 }  # fmt: skip
-_SCALE = {aten.mul.Tensor, aten.mul.Scalar, aten.div.Tensor, aten.div.Scalar}
+_TIMES = {aten.mul.Tensor, aten.mul.Scalar}
+_SCALE = _TIMES | {aten.div.Tensor, aten.div.Scalar}
 ADD = {aten.add.Tensor, aten.add_.Tensor}
 SUBTRACT = {aten.sub.Tensor}
 FILL = {aten.masked_fill.Scalar, aten.masked_fill.Tensor}
 _MAXIMUM = {aten.maximum.default, aten.max.other}
-WHERE = {aten.where.self, aten.where.ScalarOther, aten.where.ScalarSelf}
+WHERE = {
+    aten.where.self, aten.where.Scalar, aten.where.ScalarOther, aten.where.ScalarSelf,
+}  # fmt: skip
 
 
 def hidden_after(rw: Rewriter, node: Node, row: int, col: int) -> Tensor | None:
     """`hidden` of an elementwise operator's result whose operands hold scores."""
     known = [rw.values[n].hidden for n in node.all_input_nodes if _is_scores(rw, n)]
     before = known[0] if len(known) == 1 else None
-    if node.target in ADD | SUBTRACT:
+    given, target = arguments(node), node.target
+    if target in ADD | SUBTRACT:
         return _hidden_by_sum(rw, node, known, row, col)
-    if node.target in FILL and _is_scores(rw, arguments(node)[0]):
-        mask, value = arguments(node)[1:3]
-        if is_low(rw, node, value):
-            _require_known(rw, node, mask)
-            return _either(before, _hidden(rw, node, mask, row, col, lambda m: m))
-        stays = where_all(rw, node, mask, row, col, lambda m: ~m)
-        return None if before is None or stays is None else before & stays
-    if node.target in WHERE:
-        return _hidden_by_where(rw, node, before, row, col)
-    if node.target in KEEP:
+    if target in FILL and _is_scores(rw, given[0]):
+        return _hidden_by_choice(rw, node, before, (given[1], True, given[2]), row, col)
+    if target in WHERE and sum(_is_scores(rw, a) for a in given[1:]) == 1:
+        condition, yes, no = given
+        holds = not _is_scores(rw, yes)
+        return _hidden_by_choice(
+            rw, node, before, (condition, holds, yes if holds else no), row, col
+        )
+    if target in WHERE and any(low_number(rw, node, a) is not None for a in given[1:]):
+        _require_known(rw, node, given[0])
+    if target in KEEP:
         return before if node.meta["val"].dtype.is_floating_point else None
-    if node.target in _SCALE and _keeps_low(rw, node):
-        return before
-    if node.target in _MAXIMUM:
-        other = _other(node, known, rw)
-        return before if is_low(rw, node, other) else None
+    is_times_number = target in _TIMES and isinstance(given[1], (int, float))
+    if is_times_number and abs(given[1]) >= -_LOW:
+        raise NotCausalError(node, "scores times a number as large as a mask's")
+    if target in _SCALE and before is not None:
+        return _scaled(rw, node, before)
+    if target in _MAXIMUM:
+        number = low_number(rw, node, _other(node, known, rw))
+        return None if before is None or number is None else before.clamp(min=number)
     return None
 
 
@@ -78,15 +82,20 @@ def require_causal(rw: Rewriter, node: Node, hidden: Tensor | None) -> None:
         return
     if hidden is None:
         raise NotCausalError(node, f"no mask keeps a token from attending to later ones; {_MASKS}")
-    row, col = (_later(rw) & ~hidden).nonzero()[0].tolist()
+    row, col = (_later(rw) & (hidden >= 0)).nonzero()[0].tolist()
     raise NotCausalError(
         node, f"the mask lets token {row} attend to token {col}, which comes later; {_MASKS}"
     )
 
 
 def hides_later(rw: Rewriter, hidden: Tensor | None) -> bool:
+    """Whether it hides all tokens later than the query."""
+    return all_later(rw, None if hidden is None else hidden < 0)
+
+
+def all_later(rw: Rewriter, found: Tensor | None) -> bool:
     """Whether it is true for all tokens later than the query."""
-    return rw.maximum == 1 or (hidden is not None and bool(hidden[_later(rw)].all()))
+    return rw.maximum == 1 or (found is not None and bool(found[_later(rw)].all()))
 
 
 def _later(rw: Rewriter) -> Tensor:
@@ -104,22 +113,23 @@ def require_seen(node: Node, hidden: Tensor | None) -> None:
 def hidden_by_mask(rw: Rewriter, node: Node, mask: Node, rank: int) -> Tensor | None:
     """Of the fused operator's mask: false, or very low, along the last two of `rank` dims."""
     keep = rw.lengths.longest(mask)
-    if keep.dtype == torch.bool:  # what attends to none by that is zero
-        return _plane(rw, _planes(rw, ~keep, rank, rank - 2, rank - 1))
-    planes = _planes(rw, keep <= _lowest(keep.dtype), rank, rank - 2, rank - 1)
-    require_seen(node, planes)
-    return _plane(rw, planes)
+    planes = _planes(rw, keep, rank, rank - 2, rank - 1)
+    if planes is not None and keep.dtype == torch.bool:  # what attends to none by that is zero
+        return _plane(rw, torch.where(planes, 0.0, _LOWEST))
+    return _lowered(rw, node, planes, None)
 
 
 def where_all(rw: Rewriter, node: Node, mask: Any, row: int, col: int, test: Any) -> Tensor | None:
     """Where `test` of a mask, or of a number, is true in all heads."""
     if rw.maximum**2 > MOST_ELEMENTS:
         return None
-    return _plane(rw, _entries(rw, node, mask, row, col, test))
+    planes = _entries(rw, node, mask, row, col, test)
+    return None if planes is None else planes.all(0).expand(rw.maximum, rw.maximum)
 
 
 def _is_scores(rw: Rewriter, given: Any) -> bool:
-    return isinstance(given, Node) and rw._is(given, *PAIRS)
+    """Whether it is of queries and keys, or of either and meets the other."""
+    return isinstance(given, Node) and rw._is(given, *PAIRS, Kind.ROWS)
 
 
 def _alpha(node: Node) -> Any:
@@ -133,37 +143,39 @@ def _other(node: Node, known: list[Any], rw: Rewriter) -> Any:
     )
 
 
-def _either(a: Tensor | None, b: Tensor | None) -> Tensor | None:
-    if a is None or b is None:
-        return a if b is None else b
-    return a | b
-
-
-def is_low(rw: Rewriter, node: Node, value: Any) -> bool:
-    """Whether a number takes a score out, in the type of the node's result."""
-    low = _lowest(node.meta["val"].dtype)
+def low_number(rw: Rewriter, node: Node, value: Any) -> float | None:
+    """What stands in the place of scores, if that takes them out; the highest of several."""
     if isinstance(value, Node):
         if rw.values[value].kind not in (Kind.FIXED, Kind.LENGTH):
-            return False
+            return None
         if not isinstance(value.meta["val"], Tensor):
-            return False
-        return bool((rw.lengths.longest(value) <= low).all())
-    return isinstance(value, (int, float)) and value <= low
+            return None
+        value = float(rw.lengths.longest(value).max())
+    is_number = isinstance(value, (int, float)) and value <= _LOW
+    return max(float(value), _LOWEST) if is_number else None
 
 
-def _keeps_low(rw: Rewriter, node: Node) -> bool:
-    """Whether scores are multiplied or divided by positive numbers that leave low ones low."""
+def is_lowest(rw: Rewriter, node: Node, value: Any) -> bool:
+    """Whether a number is as low as one can be in the type of the node's result."""
+    number = low_number(rw, node, value)
+    return number is not None and number <= max(_LOWEST, torch.finfo(node.meta["val"].dtype).min)
+
+
+def _scaled(rw: Rewriter, node: Node, before: Tensor) -> Tensor | None:
+    """Of scores that are multiplied or divided by positive numbers."""
     by = arguments(node)[1]
     if isinstance(by, Node):
         if rw.values[by].kind is not Kind.FIXED:
-            return False
+            return None
         by = rw.lengths.longest(by)
     elif not isinstance(by, (int, float)):
-        return False
+        return None
+    by = torch.as_tensor(by, dtype=torch.float32)
+    if not bool((by > 0).all()):
+        return None
     divides = node.target in (aten.div.Tensor, aten.div.Scalar)
-    by = torch.as_tensor(by)
-    is_safe = (by > 0) & (by <= _MARGIN) if divides else by >= 1 / _MARGIN
-    return bool(is_safe.all())
+    level = (before / by.max() if divides else before * by.min()).clamp(min=_LOWEST)
+    return level if bool(((level <= _STILL_LOW) | (level == 0)).all()) else None
 
 
 def _entries(rw: Rewriter, node: Node, mask: Any, row: int, col: int, test: Any) -> Tensor | None:
@@ -179,39 +191,116 @@ def _entries(rw: Rewriter, node: Node, mask: Any, row: int, col: int, test: Any)
     return _planes(rw, test(rw.lengths.longest(mask)), rank, row, col)
 
 
-def _hidden(rw: Rewriter, node: Node, mask: Any, row: int, col: int, test: Any) -> Tensor | None:
-    """Where `test` of the mask is true, and scores become low; some of each token's must not."""
-    planes = _entries(rw, node, mask, row, col, test)
+def _hidden_by_choice(
+    rw: Rewriter, node: Node, before: Tensor | None, choice: tuple[Node, bool, Any], row: int,
+    col: int,
+) -> Tensor | None:  # fmt: skip
+    """Of scores in whose place a number stands where a mask holds, or does not."""
+    mask, holds, value = choice
+    number = low_number(rw, node, value)
+    if number is None:
+        if isinstance(value, (int, float)) and value < _LOW / _MARGIN:
+            return None  # it may be as low as what was hidden before
+        stays = where_all(rw, node, mask, row, col, lambda m: m != holds)
+        return None if before is None or stays is None else torch.where(stays, before, 0.0)
+    _require_known(rw, node, mask)
+    planes = _entries(rw, node, mask, row, col, lambda m: m == holds)
     require_seen(node, planes)
-    return _plane(rw, planes)
-
-
-def _low_entries(
-    rw: Rewriter, node: Node, mask: Any, row: int, col: int, sign: int = 1
-) -> Tensor | None:
-    """Where sign * mask is so low that it takes out the score that it is added to."""
-    return _hidden(rw, node, mask, row, col, lambda m: sign * m <= _lowest(m.dtype))
+    if planes is None:
+        return None if before is None else before.clamp(min=number)
+    return _plane(rw, torch.where(planes, number, torch.zeros(()) if before is None else before))
 
 
 def _hidden_by_sum(rw: Rewriter, node: Node, known: list[Any], row: int, col: int) -> Tensor | None:
     """Of scores plus or minus something else. Its low entries hide; high ones would show what was
     hidden before."""
     other, is_difference = _other(node, known, rw), node.target is aten.sub.Tensor
-    if len(known) != 1 or _alpha(node) != 1 or (is_difference and arguments(node)[1] is not other):
+    if _alpha(node) != 1:
         return None
-    before, sign = known[0], -1 if is_difference else 1
-    highest = -_lowest(node.meta["val"].dtype) / _MARGIN
-    stays = where_all(rw, node, other, row, col, lambda m: sign * m <= highest)
-    if before is not None and stays is not None:
-        before = before & stays
-    return _either(before, _low_entries(rw, node, other, row, col, sign))
+    if len(known) == 2:
+        return _hidden_beside(rw, node)
+    if len(known) != 1 or (is_difference and arguments(node)[1] is not other):
+        return None
+    sign = -1 if is_difference else 1
+    planes = _entries(rw, node, other, row, col, lambda m: sign * m.to(torch.float32))
+    return _lowered(rw, node, planes, known[0])
+
+
+def _hidden_beside(rw: Rewriter, node: Node) -> Tensor | None:
+    """Of masked scores plus or minus others."""
+    masked, other = arguments(node)[:2]
+    if node.target in ADD and rw.values[masked].hidden is None:
+        masked, other = other, masked
+    hidden = rw.values[masked].hidden
+    if hidden is None or not bool((hidden < 0).any()):
+        return None
+    most = -float(hidden[hidden < 0].max()) / _MARGIN
+    return hidden if _is_unmasked(rw, other, most) else None
+
+
+def _is_unmasked(rw: Rewriter, scores: Node, most: float) -> bool:
+    """Whether no mask, and no number above `most`, was among what scores were computed from."""
+    pending = [scores]
+    while pending:
+        at = pending.pop()
+        if rw._is(at, *PAIRS):
+            numbers = [abs(a) for a in arguments(at) if isinstance(a, (int, float))]
+            value = rw.values[at]
+            is_plain = isinstance(value, Value) and value.hidden is None
+            if not is_plain or max(numbers, default=0) > most:
+                return False
+            pending += at.all_input_nodes
+        elif rw._is(at, Kind.FIXED, Kind.LENGTH) and isinstance(at.meta["val"], Tensor):
+            most_of_table = rw.lengths.longest(at).abs().max()
+            if not bool(most_of_table <= most):
+                return False
+    return True
+
+
+def require_no_mask(rw: Rewriter, node: Node, operand: Node) -> None:
+    """Raise where numbers as large as a mask's are among what tokens say of themselves: a token of
+    which all that it may see is as low would attend to later ones."""
+    pending = [operand]
+    while pending:
+        at = pending.pop()
+        fake = at.meta.get("val")
+        if not rw._is(at, Kind.ROWS, *PAIRS) or not isinstance(fake, Tensor):
+            continue
+        is_pointwise = torch.Tag.pointwise in getattr(at.target, "tags", ()) or at.target in KEEP
+        if (is_pointwise or at.target in WHERE | FILL) and fake.dtype != torch.bool:
+            numbers = [abs(a) for a in arguments(at) if isinstance(a, (int, float))]
+            tables = [n for n in at.all_input_nodes if rw._is(n, Kind.FIXED, Kind.LENGTH)]
+            largest = [float(rw.lengths.longest(n).abs().max()) for n in tables]
+            if max([*numbers, *largest], default=0) >= -_LOW:
+                raise NotCausalError(node, f"{at.name} is a mask that tokens make themselves")
+            pending += at.all_input_nodes
+        elif len(at.all_input_nodes) == 1:
+            pending += at.all_input_nodes
+
+
+def _lowered(
+    rw: Rewriter, node: Node, planes: Tensor | None, before: Tensor | None
+) -> Tensor | None:
+    """Of scores to which numbers are added: what is low beside the lowest that its query sees."""
+    if planes is None:
+        return before
+    planes = planes.to(torch.float32)
+    require_seen(node, planes <= _LOW)
+    before = torch.zeros(()) if before is None else before
+    is_seen = (planes > _LOW) & (before == 0)
+    lowest_seen = torch.where(is_seen, planes, 0.0).amin(-1, keepdim=True)
+    level = (planes - lowest_seen).clamp(min=_LOWEST)
+    stays = torch.where(level * _MARGIN <= -before, before, 0.0)
+    hidden = torch.where(level <= _LOW, torch.minimum(level, before), stays)
+    return _plane(rw, torch.where(is_seen.any(-1, keepdim=True), hidden, 0.0))
 
 
 def hidden_by_addend(rw: Rewriter, node: Node, row: int, col: int) -> Tensor | None:
     """Of a product of queries and keys to which a mask, its first operand, is added."""
     if node.kwargs.get("beta", 1) != 1:
         return None
-    return _low_entries(rw, node, arguments(node)[0], row, col)
+    planes = _entries(rw, node, arguments(node)[0], row, col, lambda m: m)
+    return _lowered(rw, node, planes, None)
 
 
 def _planes(rw: Rewriter, found: Tensor, rank: int, row: int, col: int) -> Tensor | None:
@@ -224,21 +313,9 @@ def _planes(rw: Rewriter, found: Tensor, rank: int, row: int, col: int) -> Tenso
     return found.permute(*others, row, col).reshape(-1, found.shape[row], found.shape[col])
 
 
-def _plane(rw: Rewriter, planes: Tensor | None) -> Tensor | None:
-    """True where all are true."""
-    return None if planes is None else planes.all(0).expand(rw.maximum, rw.maximum)
-
-
-def _hidden_by_where(
-    rw: Rewriter, node: Node, before: Tensor | None, row: int, col: int
-) -> Tensor | None:
-    condition, yes, no = arguments(node)
-    is_scores = [_is_scores(rw, a) for a in (yes, no)]
-    if sum(is_scores) != 1 or not is_low(rw, node, no if is_scores[0] else yes):
-        return None
-    _require_known(rw, node, condition)
-    hides_where = not is_scores[0]
-    return _either(before, _hidden(rw, node, condition, row, col, lambda m: m == hides_where))
+def _plane(rw: Rewriter, planes: Tensor) -> Tensor:
+    """What holds in all heads."""
+    return planes.amax(0).expand(rw.maximum, rw.maximum)
 
 
 def _require_known(rw: Rewriter, node: Node, condition: Node) -> None:

@@ -11,6 +11,7 @@ from torch.fx import Node
 
 from executorch.exir.incremental.errors import NotCausalError
 from executorch.exir.incremental.lengths import token_dims
+from executorch.exir.incremental.masks import require_no_mask
 from executorch.exir.incremental.rewriter import Rewriter, map_arg_lists
 from executorch.exir.incremental.values import Kind, Value, arguments
 
@@ -57,6 +58,12 @@ def classify_move(rw: Rewriter, node: Node) -> Any:
             raise NotCausalError(node, "places are picked that depend on tokens")
         if isinstance(other.meta["val"], Tensor) and rw.values[other].kind is Kind.LENGTH:
             raise NotCausalError(node, "places are picked that depend on the number of tokens")
+    if node.target is aten.expand.default and value.kind is Kind.ROWS:
+        row = value.row + node.meta["val"].dim() - operand.meta["val"].dim()
+        dims = token_dims(node.meta["val"], rw.symbol)
+        if len(dims) == 2 and row in dims:  # each query gets what the keys have, or the reverse
+            require_no_mask(rw, node, operand)
+            return Value(Kind.SCORES, dims[0], dims[1])
     if node.target not in SIZED_MOVES and extent_dim(node) not in value.dims():
         rw.lengths.require_same_numbers(node)
     rows = _moved(rw, node, value.row)

@@ -11,7 +11,7 @@ from executorch.exir.incremental.elementwise import check_table_dims
 from executorch.exir.incremental.errors import NotCausalError
 from executorch.exir.incremental.masks import hidden_by_addend
 from executorch.exir.incremental.rewriter import Rewriter
-from executorch.exir.incremental.values import Kind, Value, arguments
+from executorch.exir.incremental.values import PAIRS, Kind, Value, arguments
 
 aten = torch.ops.aten
 
@@ -79,9 +79,15 @@ def _by_position(rw: Rewriter, node: Node, table: Node, row: int) -> Value:
 
 
 def is_other_side(rw: Rewriter, node: Node, operand: Node) -> bool:
-    """Whether all tokens' entries are needed: the keys or the values of a written attention."""
+    """Whether all tokens' entries are needed: the keys or the values of a written attention, or
+    what the keys have beside queries."""
     first = PRODUCTS.get(node.target)
-    if first is None or operand is not arguments(node)[first + 1]:
+    if first is None:
+        if not rw._is(operand, Kind.ROWS) or not rw._is(node, *PAIRS):
+            return False
+        shift = node.meta["val"].dim() - operand.meta["val"].dim()
+        return bool(rw.values[operand].row + shift == rw.values[node].col)
+    if operand is not arguments(node)[first + 1]:
         return False
     left = rw.values[arguments(node)[first]].kind
     return left is Kind.WEIGHTS or rw.values[node].kind is Kind.SCORES

@@ -399,7 +399,7 @@ def apply(rw: Rewriter, node: Node, version: str) -> Any:
     if any(rw._is(n, Kind.LONGER) for n in node.all_input_nodes):
         return make_cut(rw, node)
     if node.target in SIZED_MOVES:
-        operand = rw.new[version, arguments(node)[0]]
+        operand = operand_of(rw, node, arguments(node)[0], version)
         sizes = rw.sizes(node, value, version)
         return rw.call(node.target, operand, sizes, *arguments(node)[2:], **node.kwargs)
     # A number left is an extent of the rows, or of all keys, or the same for each length.

@@ -9,7 +9,7 @@ from __future__ import annotations
 from torch.fx import Node
 
 from executorch.exir.incremental.errors import NotCausalError
-from executorch.exir.incremental.masks import ADD, FILL, HIGHEST, KEEP, SUBTRACT, WHERE, is_low
+from executorch.exir.incremental.masks import ADD, FILL, HIGHEST, KEEP, SUBTRACT, WHERE, is_lowest
 from executorch.exir.incremental.rewriter import Rewriter
 from executorch.exir.incremental.values import Kind, arguments
 
@@ -43,7 +43,7 @@ def remains_shifted(rw: Rewriter, node: Node) -> bool:
     passes = node.target in KEEP | _SUMS | FILL | WHERE
     if not passes or len(others) != (node.target in FILL | WHERE):
         raise NotCausalError(node, "scores that the number of tokens shifts are not only added to")
-    if not all(is_low(rw, node, other) for other in others):
+    if not all(is_lowest(rw, node, other) for other in others):
         raise NotCausalError(node, "among scores that the number of tokens shifts, others are not")
     if not node.meta["val"].dtype.is_floating_point:
         raise NotCausalError(node, "scores that the number of tokens shifts are rounded")

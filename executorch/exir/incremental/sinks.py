@@ -87,4 +87,4 @@ def common_sinks(rw: Rewriter, node: Node) -> int:
     found = {rw.values[n].beside for n in node.all_input_nodes if rw._is(n, *kinds)}
     if len(found) > 1:
         raise NotCausalError(node, "scores with and without columns beside those of the keys")
-    return int(found.pop())
+    return int(found.pop()) if found else 0

@@ -31,8 +31,8 @@ PAIRS = (Kind.SCORES, Kind.WEIGHTS)
 class Value:
     """`row` and `col` are dims of the tensor.
 
-    hidden  SCORES: bool [maximum, maximum], true where a mask has taken the score out, so that its
-            weight will be exactly zero; None: nowhere
+    hidden  SCORES: floats [maximum, maximum], below zero where a mask has taken the score out, so
+            that its weight will be exactly zero: how far below the others it is; None: nowhere
     before  PADDED: entries before that of the first token
     beside  SCORES, WEIGHTS: columns behind those of the keys, which are of no token (a sink)
     shifted SCORES: right but for an amount that is the same for all keys of a query, and that the

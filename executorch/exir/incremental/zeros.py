@@ -13,7 +13,15 @@ from torch import Tensor
 from torch.fx import Node
 
 from executorch.exir.incremental.errors import NotCausalError
-from executorch.exir.incremental.masks import ADD, FILL, SUBTRACT, WHERE, hides_later, where_all
+from executorch.exir.incremental.masks import (
+    ADD,
+    FILL,
+    SUBTRACT,
+    WHERE,
+    all_later,
+    hides_later,
+    where_all,
+)
 from executorch.exir.incremental.rewriter import Rewriter
 from executorch.exir.incremental.values import PAIRS, Kind, Value, arguments
 
@@ -92,11 +100,11 @@ def _is_zero(rw: Rewriter, node: Node, given: Any, row: int, col: int) -> bool:
         return False
     if _is_weights(rw, given):
         return True
-    return hides_later(rw, where_all(rw, node, given, row, col, lambda m: m == 0))
+    return all_later(rw, where_all(rw, node, given, row, col, lambda m: m == 0))
 
 
 def _holds(
     rw: Rewriter, node: Node, condition: Node, row: int, col: int, holds: bool = True
 ) -> bool:
     """Whether a condition is `holds` for all later tokens."""
-    return hides_later(rw, where_all(rw, node, condition, row, col, lambda m: m == holds))
+    return all_later(rw, where_all(rw, node, condition, row, col, lambda m: m == holds))
