@@ -98,6 +98,14 @@ class FilledNearly(Model):
         return F.softmax(scores, -1) @ v
 
 
+class LoweredThenFilled(Model):
+    """As low where it is seen as what is filled in where it is not."""
+
+    def attend(self, q: Tensor, k: Tensor, v: Tensor, n: int) -> Tensor:
+        scores = q @ k.transpose(2, 3) - 5e3
+        return F.softmax((scores - 5e3).masked_fill(~_causal(n), -1e4), -1) @ v
+
+
 class DividedAway(Model):
     def attend(self, q: Tensor, k: Tensor, v: Tensor, n: int) -> Tensor:
         scores = (q @ k.transpose(2, 3)).masked_fill(~_causal(n), -1e4)
@@ -119,5 +127,6 @@ NOT_CAUSAL_MASKS: dict[Any, str] = {
     LowBesideLow: _SHOWN,
     LoweredTwice: _SHOWN,
     FilledNearly: _NONE,
+    LoweredThenFilled: "-10000 may hide nothing behind sub",
     DividedAway: _NONE,
 }

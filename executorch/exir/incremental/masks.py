@@ -204,6 +204,7 @@ def _hidden_by_choice(
         stays = where_all(rw, node, mask, row, col, lambda m: m != holds)
         return None if before is None or stays is None else torch.where(stays, before, 0.0)
     _require_known(rw, node, mask)
+    _require_far_below(rw, node, number)
     planes = _entries(rw, node, mask, row, col, lambda m: m == holds)
     require_seen(node, planes)
     if planes is None:
@@ -278,6 +279,27 @@ def require_no_mask(rw: Rewriter, node: Node, operand: Node) -> None:
             pending += at.all_input_nodes
 
 
+def _require_far_below(rw: Rewriter, node: Node, number: float) -> None:
+    """Raise where scores that are seen may be as low as `number`, which is to hide others, because
+    they were computed with numbers that are no mask but a tenth of it."""
+    pending, found = [n for n in node.all_input_nodes if rw._is(n, *PAIRS)], set()
+    while pending:
+        at = pending.pop()
+        if at in found:
+            continue
+        found.add(at)
+        pending += [n for n in at.all_input_nodes if rw._is(n, *PAIRS)]
+        if torch.Tag.pointwise not in getattr(at.target, "tags", ()):
+            continue
+        numbers = [float(a) for a in arguments(at) if isinstance(a, (int, float))]
+        tables = [n for n in at.all_input_nodes if rw._is(n, Kind.FIXED, Kind.LENGTH)]
+        given = [rw.lengths.longest(n) for n in tables if isinstance(n.meta["val"], Tensor)]
+        for value in (*given, torch.tensor(numbers)):
+            size = value.to(torch.float32).abs()
+            if bool(((size > -number / 10) & (size < -_LOW)).any()):
+                raise NotCausalError(node, f"{number:g} may hide nothing behind {at.name}")
+
+
 def _lowered(
     rw: Rewriter, node: Node, planes: Tensor | None, before: Tensor | None
 ) -> Tensor | None:
@@ -286,6 +308,8 @@ def _lowered(
         return before
     planes = planes.to(torch.float32)
     require_seen(node, planes <= _LOW)
+    if bool((planes <= _LOW).any()):
+        _require_far_below(rw, node, float(planes[planes <= _LOW].max()))
     before = torch.zeros(()) if before is None else before
     is_seen = (planes > _LOW) & (before == 0)
     lowest_seen = torch.where(is_seen, planes, 0.0).amin(-1, keepdim=True)
