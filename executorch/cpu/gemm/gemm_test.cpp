@@ -305,10 +305,10 @@ TYPED_TEST(ActivatedGemm, FinishesWhatPackedPanelsGive) {
 TYPED_TEST(ActivatedGemm, ReadsContiguousColumnsInPlace) {
   const Layouts layouts = {Layout::Rows, Layout::Columns, Layout::Rows};
   for_each_target([&] {
-    for (const int64_t m : {21, 24, 25, 29, 30, 31, 33, 35, 36, 49, 66, 97}) {
+    for (const int64_t m : {21, 24, 25, 29, 30, 31, 33, 35, 36, 37, 40, 49, 66, 97}) {
       check<TypeParam>({m, 131, 70, 1}, layouts, {.row_bias = true});
     }
-    for (const int64_t m : {33, 47}) {
+    for (const int64_t m : {33, 40, 47}) {
       check<TypeParam>({m, 150, 1601, 1}, layouts,
                        {.row_bias = true, .residual = true, .act_last = true, .act = relu()});
       check<TypeParam>({m, 1100, 21, 1}, {Layout::Rows, Layout::Columns, Layout::Gaps},

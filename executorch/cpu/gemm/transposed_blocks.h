@@ -2,8 +2,8 @@
 /// computed as their transpose: C^T = B^T A^T. Rows of B^T are read where they lie. A, which has
 /// fewer rows, is packed once, for all threads. Sums are transposed back while they are in a cache.
 ///
-/// Columns of C^T are padded to whole vectors. Where four fifths of the last vector would be
-/// padding, its columns are dot products with the rows of B^T that are in the L1 cache.
+/// Columns of C^T are padded to whole vectors. Where much of the last vector would be padding
+/// (count_dots()), its columns are dot products with the rows of B^T that are in the L1 cache.
 #pragma once
 
 #include <executorch/cpu/gemm/float_blocks.h>
@@ -82,7 +82,9 @@ class TransposedBlocks : public Blocks<T> {
   /// rows of C often compete for the same sets of a cache.
   static constexpr int64_t kGroupRows = 64, kMostGroupRows = kGroupRows + kMostLanes;
   /// The most columns of C^T that are dot products.
-  static constexpr int64_t kMostDots = kMostLanes / 5;
+  static constexpr int64_t kMostDots = kMostLanes / 2;
+  /// The least rows of C^T in a block.
+  static constexpr int64_t kLeastRows = 32;
 
   TransposedBlocks(const Gemm<T>& g, const Gemm<T>& transposed_product, const float* panels)
       : Base(transposed_product, panels), product_(g), n_dots_(g.m - transposed_product.n) {
@@ -93,21 +95,26 @@ class TransposedBlocks : public Blocks<T> {
     }
     // Each block of columns reads all rows, and each block of rows all panels of its columns. So
     // columns are divided only to keep the panels of a K-slice in half of the L2 cache, and rows
-    // only to occupy the threads.
+    // only to occupy the threads, all of them to the end: so blocks of rows are as even as whole
+    // tiles and whole cache lines of C let them be.
     Division& d = division_;
     const int64_t panel_bytes = kSize * d.depth * width_;
     const int64_t most = std::max<int64_t>(machine().l2 / 2 / panel_bytes, 1);
     d.n_column_blocks = ceil_div(ceil_div(d.n, width_), most);
-    d.divide_rows(group_rows(), group_rows(), 2 * Division::n_threads(), Base::kMostBlockRows);
+    d.divide_rows(round_up(kMostLanes, row_.rows), round_up(kLeastRows, row_.rows),
+                  2 * Division::n_threads(), Base::kMostBlockRows);
   }
 
   int64_t group_rows() const { return round_up(kGroupRows, row_.rows); }
   int64_t sums_rows() const { return division_.n_slices == 1 ? group_rows() : division_.rows; }
 
-  /// Of `m` columns of C^T those that are dot products. Elements have to be floats for that.
+  /// Of `m` columns of C^T those that are dot products. Elements have to be floats for that. Vectors
+  /// of 16 lanes leave registers for as many sums of dot products as a tile has; with shorter ones
+  /// dot products wait for their loads.
   static int64_t count_dots(int64_t m) {
     const int64_t lanes = row<T>().width_step, rest = m % lanes;
-    return std::is_same_v<T, float> && rest * 5 <= lanes ? rest : 0;
+    const int64_t most = lanes == kMostLanes ? kMostDots : lanes / 4;
+    return std::is_same_v<T, float> && rest <= most ? rest : 0;
   }
 
   /// Packs rows [0, m) of A as panels. A panel is packed in pieces, so that threads can share few
