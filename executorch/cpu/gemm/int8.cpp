@@ -115,13 +115,16 @@ bool run_few(const Int8Gemm& g, Scratch& scratch) {
 /// The Source of the rows of a matrix (int8_blocks.h). A line has as many rows as a tile. Tiles
 /// read copies of the rows; they read the rows themselves if the rows need not be prepared and each
 /// tile is multiplied by all panels at once.
+///
+/// The copied rows of a block take at most half of the L2 cache, and each panel of B is packed for
+/// all of them. Where so few rows fit that they do not repay that, panels of a block stay in L2
+/// instead, and each tile of rows is multiplied by all of them.
 struct Rows {
   const Int8Gemm& g;
   const int8::Row& row;
   static constexpr int64_t kFirst = 0;
   int8::Segments segments;
   int64_t padded, images = 1, line_rows, image_lines, least_lines, most_lines;
-  /// The copied rows fit half of the L2 cache: B is packed once, a panel at a time.
   bool panels_first;
   bool prepared;  // rows are prepared as they are copied
   bool in_place;
@@ -134,10 +137,19 @@ struct Rows {
     padded = round_up(g.k * row.operand.tile_element, kLine) + kRowPadding;
     line_rows = ceil_div(g.m, ceil_div(g.m, Kind(g.b, g.k).tile_rows(segments)));
     image_lines = ceil_div(g.m, line_rows);
-    panels_first = (Size(image_lines) * line_rows * padded).within(machine().l2 / 2);
+    const int64_t fit = std::min(machine().l2 / 2 / (line_rows * padded), image_lines);
+    panels_first = fit * line_rows >= std::min<int64_t>(g.m, int8::kernels().least_block_rows);
     in_place = !panels_first && !prepared && !g.unsigned_a && g.k % 4 == 0;
-    least_lines = panels_first ? image_lines : kLeastTiles;
+    least_lines = kLeastTiles;
     most_lines = std::max(kBlockRows / line_rows, least_lines);
+    if (panels_first) {
+      // Threads take blocks of C in turn, those of the same columns first. With such a number of
+      // blocks of rows, a thread mostly gets rows that it has copied already.
+      const int64_t threads = gemm::Division::n_threads();
+      int64_t blocks = ceil_div(image_lines, fit);
+      while (threads % blocks != 0 && blocks % threads != 0) ++blocks;
+      least_lines = most_lines = ceil_div(image_lines, blocks);
+    }
   }
 
   Size bytes(int64_t n) const {

@@ -30,6 +30,8 @@
 // AMX tile register has 16 rows, and two of them share the loads of a panel.
 constexpr int kRows = ET_INT8_AMX ? 32 : kLanes == 16 ? 12 : (ET_INT8_X86 || ET_INT8_ARM ? 6 : 4);
 constexpr int kRowsInL1 = ET_INT8_AMX ? 16 : kRows;
+/// The rows that take several times as long to multiply by a panel as packing it takes.
+constexpr int kLeastBlockRows = ET_INT8_AMX ? 512 : 48;
 /// The most rows for which dots are faster than tiles, because dots need no packing.
 constexpr int kMostDotRows = ET_INT8_AMX ? 12 : 8;
 static_assert(kMostDotRows <= kMostDotRowsOfAnySet);

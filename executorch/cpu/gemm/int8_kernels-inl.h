@@ -392,6 +392,7 @@ constexpr Kernels MakeKernels() {
   FillTiles(k, std::make_integer_sequence<int, kRows>());
   k.most_dot_rows = kMostDotRows;
   k.rows_in_l1 = kRowsInL1;
+  k.least_block_rows = kLeastBlockRows;
   k.vector_bytes = kVectorBytes;
   k.pack_scales = PackScales;
 #if ET_INT8_AMX

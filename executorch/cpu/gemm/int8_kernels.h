@@ -226,6 +226,7 @@ struct Kernels {
   Row rows[3];        // by Form
   int most_dot_rows;  // the most rows of A for which dots are faster than packing panels for tiles
   int rows_in_l1;     // the most rows of a tile whose panel is to stay in L1 beside it
+  int least_block_rows;  // the least rows of A that repay packing each panel for them
   int64_t vector_bytes;
   /// Converts the scales of n columns, with `groups` scales each, to to[group, column].
   void (*pack_scales)(const BF16* from, int64_t groups, int64_t n, float* to);
