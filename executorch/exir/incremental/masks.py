@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
@@ -241,63 +242,67 @@ def _hidden_beside(rw: Rewriter, node: Node) -> Tensor | None:
 
 def _is_unmasked(rw: Rewriter, scores: Node, most: float) -> bool:
     """Whether no mask, and no number above `most`, was among what scores were computed from."""
-    pending = [scores]
-    while pending:
-        at = pending.pop()
-        if rw._is(at, *PAIRS):
-            numbers = [abs(a) for a in arguments(at) if isinstance(a, (int, float))]
-            value = rw.values[at]
-            is_plain = isinstance(value, Value) and value.hidden is None
-            if not is_plain or max(numbers, default=0) > most:
-                return False
-            pending += at.all_input_nodes
-        elif rw._is(at, Kind.FIXED, Kind.LENGTH) and isinstance(at.meta["val"], Tensor):
-            most_of_table = rw.lengths.longest(at).abs().max()
-            if not bool(most_of_table <= most):
-                return False
+    for at in _sources(rw, [scores], PAIRS, lambda _: True):
+        value = rw.values[at]
+        if not isinstance(value, Value) or value.hidden is not None:
+            return False
+        if any(bool((size > most).any()) for size in _constant_sizes(rw, at)):
+            return False
     return True
 
 
 def require_no_mask(rw: Rewriter, node: Node, operand: Node) -> None:
     """Raise where numbers as large as a mask's are among what tokens say of themselves: a token of
     which all that it may see is as low would attend to later ones."""
-    pending = [operand]
-    while pending:
-        at = pending.pop()
-        fake = at.meta.get("val")
-        if not rw._is(at, Kind.ROWS, *PAIRS) or not isinstance(fake, Tensor):
-            continue
-        is_pointwise = torch.Tag.pointwise in getattr(at.target, "tags", ()) or at.target in KEEP
-        if (is_pointwise or at.target in WHERE | FILL) and fake.dtype != torch.bool:
-            numbers = [abs(a) for a in arguments(at) if isinstance(a, (int, float))]
-            tables = [n for n in at.all_input_nodes if rw._is(n, Kind.FIXED, Kind.LENGTH)]
-            largest = [float(rw.lengths.longest(n).abs().max()) for n in tables]
-            if max([*numbers, *largest], default=0) >= -_LOW:
-                raise NotCausalError(node, f"{at.name} is a mask that tokens make themselves")
-            pending += at.all_input_nodes
-        elif len(at.all_input_nodes) == 1:
-            pending += at.all_input_nodes
+
+    def goes_on(at: Node) -> bool:
+        return _is_pointwise(at) or len(at.all_input_nodes) == 1
+
+    for at in _sources(rw, [operand], (Kind.ROWS, *PAIRS), goes_on):
+        sizes = _constant_sizes(rw, at) if _is_pointwise(at) else []
+        if any(bool((size >= -_LOW).any()) for size in sizes):
+            raise NotCausalError(node, f"{at.name} is a mask that tokens make themselves")
 
 
 def _require_far_below(rw: Rewriter, node: Node, number: float) -> None:
     """Raise where scores that are seen may be as low as `number`, which is to hide others, because
     they were computed with numbers that are no mask but a tenth of it."""
-    pending, found = [n for n in node.all_input_nodes if rw._is(n, *PAIRS)], set()
+    for at in _sources(rw, node.all_input_nodes, PAIRS, lambda _: True):
+        sizes = _constant_sizes(rw, at) if _is_pointwise(at) else []
+        if any(bool(((size > -number / 10) & (size < -_LOW)).any()) for size in sizes):
+            raise NotCausalError(node, f"{number:g} may hide nothing behind {at.name}")
+
+
+def _sources(
+    rw: Rewriter, start: list[Node], kinds: tuple[Kind, ...], goes_on: Callable[[Node], bool]
+) -> Iterator[Node]:
+    """`start` and what it was computed from, each node once, as far as nodes are of these kinds;
+    operands of a node are looked at only where `goes_on` is true of it."""
+    pending, found = list(start), set()
     while pending:
         at = pending.pop()
-        if at in found:
+        if at in found or not rw._is(at, *kinds):
             continue
         found.add(at)
-        pending += [n for n in at.all_input_nodes if rw._is(n, *PAIRS)]
-        if torch.Tag.pointwise not in getattr(at.target, "tags", ()):
-            continue
-        numbers = [float(a) for a in arguments(at) if isinstance(a, (int, float))]
-        tables = [n for n in at.all_input_nodes if rw._is(n, Kind.FIXED, Kind.LENGTH)]
-        given = [rw.lengths.longest(n) for n in tables if isinstance(n.meta["val"], Tensor)]
-        for value in (*given, torch.tensor(numbers)):
-            size = value.to(torch.float32).abs()
-            if bool(((size > -number / 10) & (size < -_LOW)).any()):
-                raise NotCausalError(node, f"{number:g} may hide nothing behind {at.name}")
+        yield at
+        if goes_on(at):
+            pending += at.all_input_nodes
+
+
+def _is_pointwise(node: Node) -> bool:
+    fake = node.meta.get("val")
+    if not isinstance(fake, Tensor) or fake.dtype == torch.bool:
+        return False
+    is_tagged = torch.Tag.pointwise in getattr(node.target, "tags", ())
+    return is_tagged or node.target in KEEP | WHERE | FILL
+
+
+def _constant_sizes(rw: Rewriter, node: Node) -> list[Tensor]:
+    """The absolute values of numbers and tables that are operands of the node."""
+    numbers = [float(a) for a in arguments(node) if isinstance(a, (int, float))]
+    tables = [n for n in node.all_input_nodes if rw._is(n, Kind.FIXED, Kind.LENGTH)]
+    longest = [rw.lengths.longest(n) for n in tables if isinstance(n.meta["val"], Tensor)]
+    return [v.to(torch.float32).abs() for v in (torch.tensor(numbers), *longest)]
 
 
 def _lowered(

@@ -1,15 +1,15 @@
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import torch
 from torch.fx import GraphModule, Node
 
 from executorch.exir.dialects._ops import ops as exir_ops
-from executorch.exir.graph.graph_edit import compute_value, insert_before
+from executorch.exir.graph.graph_edit import insert_before
 from executorch.exir.graph.operator_kind import overload_of
 from executorch.exir.graph.pass_driver import GraphPass
+from executorch.exir.graph.recompute import recompute_value, restore_operands
 from executorch.exir.tensor import CHANNELS_LAST, dim_order_of
 from executorch.exir.torch_internals import HigherOrderOperator
 
@@ -55,36 +55,14 @@ class LegalizePortableDimOrderPass(GraphPass):
                 continue
             before = node.meta["val"]
             if isinstance(node.target, HigherOrderOperator):
-                _restore_operands(node, changed)
-            elif _update_value(node):
+                restore_operands(node, changed, _copy_in_order)
+            elif recompute_value(node):
                 changed[node] = before
         return modified
 
 
 def _is_contiguous(value: torch.Tensor) -> bool:
     return value.dim() != len(CHANNELS_LAST) or dim_order_of(value) != CHANNELS_LAST
-
-
-def _update_value(node: Node) -> bool:
-    """Compute the fake value again; true if its strides are others."""
-    new = compute_value(node.target, node.args, node.kwargs)
-    if _strides(new) == _strides(node.meta["val"]):
-        return False
-    node.meta["val"] = new
-    return True
-
-
-def _restore_operands(call: Node, changed: Mapping[Node, Any]) -> None:
-    """Give a call of another graph, which knows the order of its operands, copies in that order."""
-    for operand in call.all_input_nodes:
-        if operand in changed and not _is_contiguous(changed[operand]):
-            call.replace_input_with(operand, _copy_in_order(call, operand, changed[operand]))
-
-
-def _strides(value: Any) -> list[Any]:
-    if isinstance(value, torch.Tensor):
-        return list(value.stride())
-    return [_strides(v) for v in value] if isinstance(value, (list, tuple)) else []
 
 
 def _contiguous_copy(user: Node, operand: Node) -> Node:

@@ -12,7 +12,7 @@ from torch.fx import Node
 from executorch.exir.graph.graph_edit import is_channels_last, is_contiguous
 from executorch.exir.graph.pass_driver import Pass
 from executorch.exir.graph.program_view import ProgramView
-from executorch.exir.passes.replace_broken_ops_with_function_ops_pass import recompute_values
+from executorch.exir.graph.recompute import recompute_values
 
 
 class MakeConstantsDense(Pass):

@@ -1,13 +1,12 @@
-from collections.abc import Mapping
 from functools import cache
-from typing import Any
 
 import torch
 from torch.fx import GraphModule, Node
 
 import executorch.exir.graph.fake_copies  # noqa: F401
-from executorch.exir.graph.graph_edit import compute_value, insert_before, is_channels_last
+from executorch.exir.graph.graph_edit import insert_before
 from executorch.exir.graph.pass_driver import GraphPass
+from executorch.exir.graph.recompute import recompute_values, restore_operands
 from executorch.exir.torch_internals import (
     HigherOrderOperator,
     OpOverload,
@@ -55,51 +54,13 @@ class ReplaceBrokenOpsWithFunctionalOpsPass(GraphPass):
                     node.args = node.args[:2]
                 stale.add(node)
                 modified = True
-        _restore_operands(graph_module, recompute_values(graph_module, stale))
+        changed = recompute_values(graph_module, stale)
+        for call in graph_module.graph.nodes if changed else ():
+            if isinstance(call.target, HigherOrderOperator):
+                restore_operands(call, changed, _copy_in_order)
         return modified
 
 
-def _restore_operands(graph_module: GraphModule, changed: Mapping[Node, Any]) -> None:
-    """Give control flow, whose graphs know the order of their operands, copies in that order."""
-    for call in graph_module.graph.nodes if changed else ():
-        if not isinstance(call.target, HigherOrderOperator):
-            continue
-        for operand in call.all_input_nodes:
-            before = changed.get(operand)
-            if isinstance(before, torch.Tensor) and is_channels_last(before):
-                options = {"memory_format": torch.channels_last}
-                copy = insert_before(
-                    call, torch.ops.aten.clone.default, (operand,), options, value=before
-                )
-                call.replace_input_with(operand, copy)
-
-
-def recompute_values(graph_module: GraphModule, stale: set[Node]) -> Mapping[Node, Any]:
-    """Compute the fake values of `stale` calls anew, and of all that see other strides by that.
-
-    Placeholders in `stale` have their new value already. Returns what had another value, with it.
-    """
-    changed: dict[Node, Any] = {node: None for node in stale if node.op == "placeholder"}
-    if not stale:
-        return changed
-    for node in graph_module.graph.nodes:
-        if node.op != "call_function" or isinstance(node.target, HigherOrderOperator):
-            continue
-        if node not in stale and changed.keys().isdisjoint(node.all_input_nodes):
-            continue
-        before = _strides(node.meta.get("val"))
-        if before is None:
-            continue
-        value = compute_value(node.target, node.args, node.kwargs)
-        if _strides(value) != before:
-            changed[node] = node.meta["val"]
-            node.meta["val"] = value
-    return changed
-
-
-def _strides(value: object) -> object:
-    if isinstance(value, torch.Tensor):
-        return tuple([s.node.expr if isinstance(s, torch.SymInt) else s for s in value.stride()])
-    if isinstance(value, (tuple, list)):
-        return tuple([_strides(v) for v in value])
-    return None
+def _copy_in_order(call: Node, operand: Node, value: torch.Tensor) -> Node:
+    options = {"memory_format": torch.channels_last}
+    return insert_before(call, torch.ops.aten.clone.default, (operand,), options, value=value)
