@@ -213,13 +213,21 @@ TEST_P(Int8, TakesColumnsWithoutScaleAndScalesThatAreNoNumbers) {
   }
 }
 
-// More rows than stay in the L2 cache: each tile meets all panels, which are packed piece by piece.
+// More rows than half of the L2 cache holds: several blocks of rows, or, with matrix registers, each
+// tile meets all panels, which are packed piece by piece.
 TEST_P(Int8, ComputesRowsThatFillTheCache) {
   const int64_t m = machine().l2 / 2 / 2501 + 50;
   Example(m, 70, 2501).check();
   Example(m, 70, 2500).check();  // rows may be read where they lie
   Example(m, 35, 2501, true).check();
   Example(m, 35, 2496, true, 96).check();
+}
+
+// Rows so long that the cache holds too few for a block: each tile meets all panels everywhere.
+TEST_P(Int8, ComputesRowsOfWhichTheCacheHoldsFew) {
+  const int64_t k = gemm::round_up(machine().l2 / 2 / 40, 4);
+  Example(60, 35, k).check();
+  Example(60, 35, k + 1, true).check();
 }
 
 TEST_P(Int8, IsExactAtTheEndsOfTheRange) {
