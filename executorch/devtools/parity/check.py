@@ -183,12 +183,35 @@ class _Eager:
             return None
         try:
             if self._wide is None:
-                wide = copy.deepcopy(self.model)
-                self._wide = wide.double() if isinstance(wide, torch.nn.Module) else wide
+                self._wide = _in_double(self.model)
             return _run_model(self._wide, tree_map(lambda v: map_floats(v, Tensor.double), inputs))
         except Exception:  # fixed types somewhere in the model's code
             self._refuses_double = True
             return None
+
+
+def _in_double(model: Any) -> Any:
+    """A copy that computes in float64, also where the graph of an exported program says float32."""
+    wide = copy.deepcopy(model)
+    if not isinstance(wide, torch.nn.Module):
+        return wide
+    for module in wide.modules():
+        if isinstance(module, torch.fx.GraphModule):
+            _say_double(module)
+    return wide.double()
+
+
+def _say_double(module: torch.fx.GraphModule) -> None:
+    def widened(value: Any) -> Any:
+        return torch.float64 if value is torch.float32 else value
+
+    for node in list(module.graph.nodes):
+        if node.target is torch.ops.aten._assert_tensor_metadata.default:
+            module.graph.erase_node(node)
+        else:
+            node.args = tree_map(widened, node.args)
+            node.kwargs = tree_map(widened, node.kwargs)
+    module.recompile()
 
 
 def _run_model(model: Any, inputs: tuple[Any, ...]) -> list[Any]:

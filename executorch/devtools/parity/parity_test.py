@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from executorch.devtools.parity import check_parity
 from executorch.devtools.parity.__main__ import main
+from executorch.devtools.parity.check import _Eager
 from executorch.devtools.parity.compare import compare
 from executorch.exir import to_edge
 from executorch.runtime import Runtime
@@ -243,3 +244,35 @@ def test_large_integers_are_compared_exactly() -> None:
     least, most = torch.iinfo(torch.int64).min, torch.iinfo(torch.int64).max
     message, _ = compare(torch.tensor([least]), torch.tensor([most]), torch.ones(()))
     assert f"found {least}, expected {most}" in message
+
+
+class Cancels(nn.Module):
+    """Sums whose terms are far larger than they are, behind a cast to the type that is there."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        half = torch.randn(16, 300) * 1000
+        self.weight = nn.Parameter(torch.cat([half, -half + torch.randn(16, 300) * 1e-3], 1))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return nn.functional.linear(torch.cat([x, x], 1).to(torch.float32), self.weight)
+
+
+def test_exported_programs_that_cast_are_compared_with_float64() -> None:
+    inputs = (torch.randn(4, 300, generator=torch.Generator().manual_seed(1)),)
+    model = Cancels()
+    exported = torch.export.export(model, inputs, strict=False)
+    (expected,) = _Eager(exported, None).in_double(inputs) or [None]
+    assert expected is not None and expected.dtype == torch.float64
+    x = torch.cat([inputs[0], inputs[0]], 1).double()
+    torch.testing.assert_close(expected, x @ model.weight.double().T, rtol=1e-9, atol=1e-9)
+    program = to_edge(exported).to_executorch().buffer
+    method = Runtime.get().load_program(program).load_method("forward")
+    assert method is not None
+    (found,) = method.execute(list(inputs))
+    # Rounding may change it by more than roundings of the result.
+    off = (found - model(*inputs).detach()).abs().max()
+    assert off > 16 * torch.finfo().eps * found.abs().max()
+    report = check_parity(program, exported, inputs)
+    assert report.passed, str(report)
