@@ -36,6 +36,7 @@ examples:
 
 exit status: 0 exported, 1 --parity found a difference, 2 the program could not be exported
 """
+_NO_CACHE = "--cache-dtype is for programs that keep keys and values"
 _DTYPES = ("float32", "float16", "bfloat16")
 
 
@@ -93,10 +94,13 @@ def main(arguments: list[str] | None = None) -> int:
 def _run(options: argparse.Namespace, step: Step, say: Step) -> tuple[dict[str, Any], str, bool]:
     """The figures, their text, and whether the program is what it should be."""
     from executorch.export.sources import find_source
-    from executorch.extension.llm.packaging import tokenizer_data
 
     options.output = _output_path(options.output)
-    tokenizer = tokenizer_data(options.tokenizer) if options.tokenizer else None
+    if options.etrecord is not None:
+        _check_place("--etrecord", options.etrecord)
+    if options.cache_dtype and options.incremental is False:
+        raise ValueError(_NO_CACHE)
+    tokenizer = _tokenizer(options.tokenizer) if options.tokenizer is not None else None
     evaluate = named(options.evaluate) if options.evaluate else None
     step(f"load {options.model}")
     source = find_source(
@@ -125,21 +129,44 @@ def _run(options: argparse.Namespace, step: Step, say: Step) -> tuple[dict[str, 
 
 def _output_path(name: str) -> str:
     """The name of the program's file, checked before the work that leads to it."""
+    is_whole = not name or name.endswith((".pte", "/"))
+    return _check_place("--output", name, "" if is_whole else ".pte")
+
+
+def _check_place(option: str, name: str, suffix: str = "") -> str:
+    """`name` with `suffix`, where a file can be written. ValueError if it names none."""
     if not name:
-        raise ValueError("--output is empty, expected the name of a file")
-    path = Path(name if name.endswith(".pte") else f"{name}.pte")
+        raise ValueError(f"{option} is empty, expected the name of a file")
+    path = Path(name + suffix)
     if not path.resolve().parent.is_dir():
-        raise ValueError(f"--output {name}: there is no folder {path.resolve().parent}")
-    if path.is_dir():
-        raise ValueError(f"--output {name}: {path} is a folder, expected a file")
+        raise ValueError(f"{option} {name}: there is no folder {path.resolve().parent}")
+    if path.is_dir() or name.endswith("/"):
+        raise ValueError(f"{option} {name}: {path} is a folder, expected a file")
     return str(path)
+
+
+def _tokenizer(name: str) -> dict[str, bytes]:
+    """What the program carries of the tokenizer, which runners must be able to read."""
+    from executorch.extension.llm.packaging import tokenizer_data
+    from executorch.extension.llm.tokenizers import load_bytes
+
+    data = tokenizer_data(name)
+    try:
+        load_bytes(
+            data["tokenizer"],
+            merges=data.get("tokenizer_merges", b""),
+            config=data.get("tokenizer_config", b""),
+        )
+    except ValueError as error:
+        raise ValueError(f"--tokenizer {name}: {error}") from error
+    return data
 
 
 def _incremental(options: argparse.Namespace, source: Any) -> Any:
     """The step that makes the program remember tokens, or None."""
     if options.incremental is None and not source.takes_tokens or options.incremental is False:
         if options.cache_dtype:
-            raise ValueError("--cache-dtype is for programs that keep keys and values")
+            raise ValueError(_NO_CACHE)
         return None
     import torch
 

@@ -350,6 +350,8 @@ def test_command_names_the_file_it_writes_and_refuses_names_before_it_exports(
         ("", "--output is empty"),
         (f"{tmp_path}/none/net.pte", f"there is no folder {tmp_path}/none"),
         (f"{tmp_path}/folder", "folder.pte is a folder"),
+        (f"{tmp_path}/folder.pte/", "is a folder"),
+        (f"{tmp_path}/", "is a folder"),
     ):
         assert main([spec, "-o", name]) == 2
         told = capsys.readouterr().err

@@ -197,7 +197,7 @@ def test_command_makes_a_program_that_remembers_and_carries_its_tokenizer(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path, tokenizer = tmp_path / "text.pte", tmp_path / "tokenizer.json"
-    tokenizer.write_bytes(b'{"a": "tokenizer"}')
+    tokenizer.write_bytes(b'{"a": 0, "b": 1}')
     arguments = [f"{__file__}:Text", "-o", str(path), "--tokenizer", str(tokenizer), "--json"]
     assert main([*arguments, "--last-only", "--parity"]) == 0
     said = json.loads(capsys.readouterr().out)
@@ -244,6 +244,33 @@ def test_command_refuses_files_that_are_not_there(
         said = capsys.readouterr().err
         assert f"tokenizer: cannot read {tokenizer} ({cause}" in said
         assert "expected a tokenizer's file, such as tokenizer.json" in said
+    for text in ("", "{", '{"a": "tokenizer"}'):
+        (tmp_path / "broken.json").write_text(text)
+        assert main([f"{__file__}:Text", "--tokenizer", str(tmp_path / "broken.json")]) == 2
+        said = capsys.readouterr().err
+        assert f"--tokenizer {tmp_path}/broken.json: " in said and "[1/" not in said
+    for place, cause in ((missing, "there is no folder"), (str(tmp_path), "is a folder")):
+        assert main([f"{__file__}:Text", "--etrecord", place]) == 2
+        said = capsys.readouterr().err
+        assert f"--etrecord {place}: " in said and cause in said and "[1/" not in said
+
+
+@pytest.mark.parametrize("length", [1, 2, 3])
+def test_command_takes_the_shortest_texts(length: int, tmp_path: Path) -> None:
+    path = tmp_path / "text.pte"
+    arguments = [f"{__file__}:Text", "-o", str(path), "--max-length", str(length)]
+    assert main([*arguments, "--parity"]) == 0
+    assert run(path, "get_max_seq_len") == [length]
+
+
+def test_command_refuses_a_length_that_the_tables_do_not_have(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = [f"{__file__}:TextUnsaid", "-o", str(tmp_path / "text.pte")]
+    assert main([*arguments, "--max-length", str(LENGTH + 1)]) == 2
+    said = capsys.readouterr().err
+    assert f"for a text of {LENGTH + 1} tokens" in said and "sources_test.py:" in said
+    assert not any(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize("quantize", ["int8", "int8-static", "int4"])

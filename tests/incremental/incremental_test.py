@@ -279,3 +279,18 @@ def test_programs_without_token_ids_are_refused() -> None:
         make_incremental(export(Model().eval(), (ids,)))
     with pytest.raises(ValueError, match="cache_dtype"):
         make_incremental(exported(Model()), cache_dtype=torch.int32)
+
+
+def test_the_text_that_was_exported_with_may_have_three_tokens_not_two() -> None:
+    with pytest.raises(NotCausalError, match="has 2 tokens; it has to have 3"):
+        make_incremental(exported(made(Model), 2))
+    program = to_edge(make_incremental(exported(made(Model), 3))).to_executorch()
+    method = Runtime.get().load_program(program.buffer).load_method("forward")
+    assert method is not None
+    for ids in texts(12):
+        given = torch.tensor([ids])
+        with torch.no_grad():
+            expected = made(Model)(given)
+        torch.testing.assert_close(
+            method.execute([given])[0], expected, rtol=TOLERANCE, atol=TOLERANCE
+        )

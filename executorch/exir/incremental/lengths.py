@@ -22,6 +22,8 @@ from torch import SymBool, SymFloat, SymInt, Tensor
 from torch.fx import Node
 from torch.fx.node import map_arg
 
+from executorch.exir.error import first_line
+from executorch.exir.graph.source_line import source_line
 from executorch.exir.incremental.errors import NotCausalError
 from executorch.exir.incremental.values import arguments
 from executorch.exir.torch_internals import OpOverload
@@ -331,8 +333,14 @@ class LengthValues:
             (arguments(node), node.kwargs),
             lambda n: known[n] if n in known else self.number(n.meta["val"], length),
         )
-        with torch.no_grad():
-            return node.target(*args, **kwargs)  # type: ignore[operator]
+        try:
+            with torch.no_grad():
+                return node.target(*args, **kwargs)  # type: ignore[operator]
+        except (IndexError, RuntimeError) as error:  # as of a table that ends before the text
+            raise ValueError(
+                f"{node.name}: it cannot be computed for a text of {length} tokens, which the "
+                f"program takes: {first_line(error)}\n  at {source_line(node)}"
+            ) from error
 
     def _require_affordable(self, node: Node, fake: Any, length: int) -> None:
         for value in fake if isinstance(fake, (list, tuple)) else [fake]:

@@ -189,7 +189,13 @@ class _Builder:
             for n in node.meta["val"].shape
             if isinstance(n, int)
         }
-        return next((n for n in range(given - 1, 1, -1) if n not in taken), max(given - 1, 1))
+        if given < 3:  # 1 would be taken for a constant, and the same number for the same size
+            raise NotCausalError(
+                self.tokens,
+                f"the text that the program was exported with has {given} tokens; it has to have "
+                "3, so that a part of it that is longer than 1 can be told from all of it",
+            )
+        return next((n for n in range(given - 1, 1, -1) if n not in taken), given - 1)
 
     def _call(self, node: Node) -> None:
         rw = self.rw

@@ -290,6 +290,11 @@ class QuantizationConfig:
                 f"quantization.qmode is {self.qmode!r}; expected one of "
                 f"{', '.join((*QMODES, *_UNSUPPORTED_QMODES))}"
             )
+        if self.group_size is not None and self.group_size < 0:
+            raise ValueError(
+                f"quantization.group_size is {self.group_size}; expected the number of weights "
+                "that share a scale"
+            )
         if self.embedding_quantize:
             given = self.embedding_quantize.replace(" ", "")
             found = re.fullmatch(r"(2|4|8|torchao:[1-8]),\d+", given)

@@ -93,6 +93,7 @@ def test_what_other_backends_and_models_take_can_be_read(settings: list[str]) ->
         (["export.max_seq_length=64", "export.max_context_length=32"], "is less than"),
         (["export.max_seq_length=many"], "expected int"),
         (["quantization.qmode=5da3w"], "expected one of int8"),
+        (["quantization.group_size=-1"], "group_size is -1; expected the number"),
         (["quantization.embedding_quantize=3,32"], "bits,group"),
         (["model.quantize_kv_cache=True"], "needs model.use_kv_cache"),
         (["model.local_global_attention=[16]"], "needs model.use_kv_cache"),
