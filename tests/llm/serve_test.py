@@ -84,6 +84,44 @@ def test_greedy_answers_are_those_of_eager(client: Any, model: Any) -> None:
     assert again.usage.prompt_tokens_details.cached_tokens >= len(longer) - 1
 
 
+def test_prompts_have_the_probabilities_of_eager(client: Any, model: Any) -> None:
+    prompts = [[10, 200, 300, 41, 7], [5, 6], [300] * 20]
+    answer = client.completions.create(
+        model="nanogpt", prompt=prompts, echo=True, logprobs=2, max_tokens=1, temperature=0
+    )
+    assert len(answer.choices) == len(prompts)
+    for prompt, choice in zip(prompts, answer.choices, strict=True):
+        tokens = [*prompt, *greedy(model, prompt, 1)]
+        with torch.no_grad():
+            # The model gives the logits of all positions where it is given targets.
+            logits, _ = model(torch.tensor([tokens]), torch.tensor([tokens]))
+        expected = logits[0].log_softmax(-1)
+        told = choice.logprobs
+        assert told.token_logprobs[0] is None and len(told.token_logprobs) == len(tokens)
+        for i in range(1, len(tokens)):
+            of_token = float(expected[i - 1, tokens[i]])
+            assert told.token_logprobs[i] == pytest.approx(of_token, abs=1e-4)
+            best = float(expected[i - 1].max())
+            assert max(told.top_logprobs[i].values()) == pytest.approx(best, abs=1e-4)
+    assert answer.usage.prompt_tokens == sum(map(len, prompts))
+
+
+def test_the_best_of_several_answers_is_the_likeliest(client: Any) -> None:
+    def ask(**options: Any) -> Any:
+        return client.completions.create(
+            model="nanogpt", prompt="To be or not", max_tokens=6, seed=3, logprobs=0, **options
+        ).choices
+
+    def mean(choice: Any) -> float:
+        told = choice.logprobs.token_logprobs
+        return sum(told) / len(told)
+
+    all_made = sorted(ask(n=6), key=mean, reverse=True)
+    best = ask(n=2, best_of=6)
+    assert [c.text for c in best] == [c.text for c in all_made[:2]]
+    assert [c.index for c in best] == [0, 1]
+
+
 def byte_of_character() -> dict[str, int]:
     printable = [*range(33, 127), *range(161, 173), *range(174, 256)]
     others = [b for b in range(256) if b not in printable]

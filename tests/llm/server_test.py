@@ -39,19 +39,6 @@ def test_openai_client_streams(server: Server) -> None:
     assert len({p.id for p in parts}) == 1
 
 
-def test_openai_client_completes(server: Server) -> None:
-    client = server.client()
-    answer = client.completions.create(model="scripted", prompt="abc", echo=True, max_tokens=2)
-    assert (answer.choices[0].text, answer.choices[0].finish_reason) == ("abcAB", "length")
-    answer = client.completions.create(model="scripted", prompt=[97, 98], echo=True)
-    assert answer.choices[0].text == "abAB"
-    tokens = client.completions.create(model="scripted", prompt=[97, 98], logprobs=1)
-    assert tokens.choices[0].text == "AB"
-    assert tokens.choices[0].logprobs.tokens == ["A", "B"]
-    parts = client.completions.create(model="scripted", prompt="xyz", stream=True)
-    assert "".join(p.choices[0].text for p in parts) == "XYZ"
-
-
 def test_several_answers_to_one_question(server: Server) -> None:
     asked = server.metric("prompt_tokens_total")
     one = server.chat("SAY ab", logprobs=True)
@@ -262,20 +249,30 @@ def test_probabilities_are_told(server: Server) -> None:
         assert "".join(told) == "one STO" and "" not in told
 
 
-def test_probabilities_of_completions_have_places(server: Server) -> None:
-    client = server.client()
-    options = {"model": "scripted", "prompt": "aü€b", "logprobs": 20}
-    whole = client.completions.create(**options).choices[0]
-    # A token is a byte: those of a character have its place.
-    assert whole.text == "Aü€B"
-    assert whole.logprobs.text_offset == [0, 1, 1, 2, 2, 2, 3]
-    parts = list(client.completions.create(stream=True, **options))
-    told = [o for p in parts if p.choices[0].logprobs for o in p.choices[0].logprobs.text_offset]
-    assert told == whole.logprobs.text_offset
-
-    with pytest.raises(openai.BadRequestError) as caught:
-        client.completions.create(echo=True, **options)
-    assert caught.value.param == "logprobs"
+def test_templates_get_variables_and_results_without_tools() -> None:
+    server = Server(
+        0, 2, 8, "", "<|im_start|>user\nSAY {{ style }}{{ messages[-1].reasoning_content }}"
+        "{% for m in messages if m.role == 'tool' or tools %}{{ m.content }}{% endfor %}<|im_end|>",
+    )  # fmt: skip
+    try:
+        variables = {"chat_template_kwargs": {"style": "plain", "messages": []}}
+        answer = server.chat("x", extra_body=variables)
+        assert answer.choices[0].message.content == "plain"
+        call = {"id": "1", "type": "function", "function": {"name": "add", "arguments": "{}"}}
+        messages: list[Any] = [
+            {"role": "user", "content": "x"},
+            {"role": "assistant", "content": None, "tool_calls": [call]},
+            {"role": "tool", "content": "3", "tool_call_id": "1"},
+        ]
+        client = server.client()
+        for more in ({}, {"tools": TOOLS, "tool_choice": "none"}):
+            answer = client.chat.completions.create(model="scripted", messages=messages, **more)
+            assert answer.choices[0].message.content == "3"
+        thought = {"role": "assistant", "content": "a", "reasoning_content": "hm"}
+        answer = client.chat.completions.create(model="scripted", messages=[thought])
+        assert answer.choices[0].message.content == "hm"
+    finally:
+        assert server.stop() == "stopped\n"
 
 
 PERSON = {

@@ -156,7 +156,7 @@ void ChatTemplate::find_stop_string() {
   const std::string answer = "A2a", question = "Q3q";
   std::string unused;
   const auto sample =
-      rendered({{"user", "Q1q"}, {"assistant", answer}, {"user", question}}, true, "", unused);
+      rendered({{"user", "Q1q"}, {"assistant", answer}, {"user", question}}, true, "", "", unused);
   if (!sample.has_value()) return;
   const size_t begin = sample->find(answer);
   const size_t end = begin == sample->npos ? begin : sample->find(question, begin);
@@ -168,8 +168,10 @@ void ChatTemplate::find_stop_string() {
 
 std::optional<std::string> ChatTemplate::rendered(const std::vector<ChatMessage>& messages,
                                                   bool makes_answer, const std::string& tools,
+                                                  const std::string& more,
                                                   std::string& cause) const {
   jinja::Mapping variables;
+  jinja::Mapping given_variables;
   std::vector<Value> all;
   try {
     for (const ChatMessage& message : messages) all.push_back(value_of(message));
@@ -177,6 +179,8 @@ std::optional<std::string> ChatTemplate::rendered(const std::vector<ChatMessage>
       variables.items.push_back(
           member("tools", jinja::value_of(Json::parse(tools, nullptr, false))));
     }
+    const Json given = Json::parse(more, nullptr, false);
+    if (given.is_object()) given_variables = *jinja::value_of(given).as_mapping();
   } catch (const jinja::Failure& failure) {
     cause = failure.what();
     return std::nullopt;
@@ -189,11 +193,14 @@ std::optional<std::string> ChatTemplate::rendered(const std::vector<ChatMessage>
   if (!special_tokens_.eos.empty()) {
     variables.items.push_back(member("eos_token", Value::text(special_tokens_.eos)));
   }
+  // The first of a name is found, so none of those above is replaced.
+  for (auto& one : given_variables.items) variables.items.push_back(std::move(one));
   return parsed_->jinja.render(variables, cause);
 }
 
 std::optional<ChatPrompt> ChatTemplate::render(const std::vector<ChatMessage>& messages,
-                                               std::string& cause, const std::string& tools) const {
+                                               std::string& cause, const std::string& tools,
+                                               const std::string& variables) const {
   std::vector<ChatMessage> given = messages;
   bool goes_on = !given.empty() && given.back().role == "assistant" && given.back().more.empty();
   if (goes_on && jinja::is_all_space(given.back().content)) {
@@ -202,7 +209,7 @@ std::optional<ChatPrompt> ChatTemplate::render(const std::vector<ChatMessage>& m
     goes_on = false;
   }
   if (goes_on) given.back().content += kAnswerEnd;
-  auto text = rendered(given, !goes_on, tools, cause);
+  auto text = rendered(given, !goes_on, tools, variables, cause);
   if (!text.has_value()) return std::nullopt;
   if (goes_on) {
     const size_t at = text->rfind(jinja::strip(kAnswerEnd));

@@ -58,9 +58,11 @@ class ChatTemplate {
   /// Renders a conversation, followed by the text that makes the model answer; if the last message
   /// is the model's, it is left open to be continued. Empty after an error, if the template rejects
   /// the conversation or fails.
-  /// `tools` is JSON, a list of functions that the model may call, for templates that take them.
+  /// `tools` is JSON, a list of functions that the model may call, for templates that take them;
+  /// `variables` is the JSON of an object of more variables, as {"enable_thinking": false}.
   std::optional<ChatPrompt> render(const std::vector<ChatMessage>& messages, std::string& cause,
-                                   const std::string& tools = "") const;
+                                   const std::string& tools = "",
+                                   const std::string& variables = "") const;
   /// Whether the template has the variable `tools` in it.
   bool takes_tools() const { return takes_tools_; }
   /// What the model writes behind its answer, found by how the template writes one: the first mark
@@ -72,7 +74,8 @@ class ChatTemplate {
   ChatTemplate() = default;
   void find_stop_string();
   std::optional<std::string> rendered(const std::vector<ChatMessage>& messages, bool makes_answer,
-                                      const std::string& tools, std::string& cause) const;
+                                      const std::string& tools, const std::string& more,
+                                      std::string& cause) const;
 
   std::string name_;
   std::shared_ptr<const Parsed> parsed_;

@@ -44,6 +44,10 @@ int64_t LanguageModel::piece() const {
   return form.is_incremental && !form.gives_all_positions ? kPiece : form.max_tokens;
 }
 
+int64_t LanguageModel::max_rows() const {
+  return decoder_.form().gives_all_positions ? std::min(max_chunk_, piece()) : 1;
+}
+
 Result<Tensor> LanguageModel::logits(Span<const uint64_t> text, int64_t n_rows, const Call& call) {
   const auto size = static_cast<int64_t>(text.size());
   if (n_rows < 1 || n_rows > std::min(size, max_chunk_)) {

@@ -40,6 +40,10 @@ class LanguageModel {
   /// The most tokens in one call over caches.
   int64_t max_chunk() const { return max_chunk_; }
 
+  /// The most rows of logits that one call of logits() gives: 1 unless the program gives all
+  /// positions.
+  int64_t max_rows() const;
+
   /// How many tokens at the beginning of `text` need not be computed, or, for a program without
   /// explicit caches, may be known to it.
   int64_t known_tokens(runtime::Span<const uint64_t> text) const;

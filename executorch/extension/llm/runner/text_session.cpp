@@ -1,8 +1,10 @@
 #include <executorch/extension/llm/runner/text_generation.h>
 #include <executorch/extension/llm/runner/text_session.h>
 #include <executorch/extension/llm/runner/text_session_state.h>
+#include <executorch/extension/llm/sampler/util.h>
 #include <executorch/runtime/platform/log.h>
 
+#include <algorithm>
 #include <new>
 #include <utility>
 
@@ -128,6 +130,44 @@ Error TextSession::reset() {
 
 void TextSession::stop() {
   state_->stop = true;
+}
+
+Error TextSession::score_tokens(const OnLogits& on_logits) {
+  const std::vector<uint64_t>& text = state_->text;
+  LanguageModel::Call call;
+  call.stop = &state_->stop;
+  std::vector<float> row;
+  const auto most = static_cast<size_t>(state_->model->max_rows());
+  for (size_t begin = 1, end; begin < text.size(); begin = end) {
+    if (state_->stop) return Error::EndOfMethod;
+    end = std::min(begin + most, text.size());
+    const auto n = static_cast<int64_t>(end - begin);
+    const auto logits = state_->model->logits({text.data(), end - 1}, n, call);
+    if (!logits.ok()) return logits.error();
+    const int64_t first = count_rows(*logits) - n;
+    if (first < 0) {
+      ET_LOG(Error, "score: the program gave %lld rows of logits, expected %lld at least",
+             static_cast<long long>(first + n), static_cast<long long>(n));
+      return Error::InvalidProgram;
+    }
+    for (size_t i = begin; i < end; ++i) {
+      const Error error = read_logits(*logits, first + static_cast<int64_t>(i - begin), row);
+      if (error != Error::Ok) return error;
+      if (!on_logits(i, {row.data(), row.size()})) return Error::EndOfMethod;
+    }
+  }
+  return Error::Ok;
+}
+
+Error TextSession::score(const OnLogits& on_logits) {
+  try {
+    state_->stop = false;
+    state_->steps.reset();
+    state_->initial_sampling.reset();
+    return score_tokens(on_logits);
+  } catch (const std::bad_alloc&) {
+    return Error::MemoryAllocationFailed;
+  }
 }
 
 Result<GenerationResult> TextSession::generate(const GenerationOptions& options) {

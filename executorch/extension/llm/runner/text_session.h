@@ -134,6 +134,12 @@ class TextSession final : public LLMSession {
   /// cannot be used: the log says why. Errors of the program; the text then keeps what was chosen.
   runtime::Result<GenerationResult> generate(const GenerationOptions& options);
 
+  /// Computes the text and gives, in order, the logits of each of its tokens but the first: token
+  /// `i` was chosen by those. EndOfMethod after stop(), or where `on_logits` returned false. A
+  /// program that gives the logits of the last position only is run once for each token.
+  using OnLogits = std::function<bool(size_t i, runtime::Span<const float> logits)>;
+  runtime::Error score(const OnLogits& on_logits);
+
  private:
   friend class TextEngine;
   friend class TextGeneration;
@@ -141,6 +147,7 @@ class TextSession final : public LLMSession {
   explicit TextSession(std::unique_ptr<State> state);
   runtime::Error begin_steps();
   runtime::Error prepare_steps();
+  runtime::Error score_tokens(const OnLogits& on_logits);
 
   std::unique_ptr<State> state_;
 };

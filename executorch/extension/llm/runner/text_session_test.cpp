@@ -106,6 +106,31 @@ TEST_F(Sessions, TokenByTokenIsTheSameText) {
   EXPECT_EQ(session.prefill_tokens({1000000}), Error::InvalidArgument);
 }
 
+TEST_F(Sessions, ScoreGivesTheLogitsThatTokensWereChosenBy) {
+  auto one = session();
+  Tokens text = {3, 1, 4};
+  const Tokens chosen = generated(*one, text);
+  text.insert(text.end(), chosen.begin(), chosen.end());
+  const auto fresh = session();
+  for (TextSession* const known : {one.get(), fresh.get()}) {
+    ASSERT_EQ(known->set_text(text), Error::Ok);
+    Tokens numbers, found = {3, 1, 4};
+    const auto note = [&](size_t i, executorch::runtime::Span<const float> logits) {
+      numbers.push_back(i);
+      if (i >= 3) found.push_back(*likeliest_token(logits));
+      return true;
+    };
+    ASSERT_EQ(known->score(note), Error::Ok);
+    EXPECT_EQ(numbers.size(), text.size() - 1);
+    EXPECT_EQ(numbers.front(), 1u);
+    EXPECT_EQ(found, text);
+    EXPECT_EQ(known->score([](size_t i, auto) { return i < 2; }), Error::EndOfMethod);
+    EXPECT_EQ(generated(*known, {3, 1, 4}), chosen);
+  }
+  ASSERT_EQ(one->set_text({5}), Error::Ok);
+  EXPECT_EQ(one->score([](size_t, auto) { return false; }), Error::Ok);  // nothing to tell
+}
+
 TEST_F(Sessions, StopFromAnotherThread) {
   auto one = session();
   GenerationOptions options;

@@ -46,13 +46,14 @@ uint64_t fresh_seed() {
 std::string check_sampling(const SamplingOptions& options, int64_t vocabulary_size) {
   const auto is_share = [](float x) { return x >= 0 && x <= 1; };  // false for NaN
   if (!(options.temperature >= 0 && std::isfinite(options.temperature))) {
-    return complaint("temperature", options.temperature, "0 or more");
+    return complaint("temperature", options.temperature, "a finite number of 0 or more");
   }
   if (options.top_k < 0) return complaint("top_k", options.top_k, "0 or more");
   if (!is_share(options.top_p)) return complaint("top_p", options.top_p, "0 to 1");
   if (!is_share(options.min_p)) return complaint("min_p", options.min_p, "0 to 1");
   if (!(options.repetition_penalty > 0 && std::isfinite(options.repetition_penalty))) {
-    return complaint("repetition_penalty", options.repetition_penalty, "more than 0");
+    return complaint("repetition_penalty", options.repetition_penalty,
+                     "a finite number of more than 0");
   }
   if (!std::isfinite(options.presence_penalty)) {
     return complaint("presence_penalty", options.presence_penalty, "a finite number");

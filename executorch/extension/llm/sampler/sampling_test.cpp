@@ -264,8 +264,9 @@ TEST(Sampling, OptionsThatCannotBeUsedAreNamed) {
   options.top_k = -2;
   EXPECT_EQ(check_sampling(options), "top_k is -2, not 0 or more");
   options = {};
-  options.repetition_penalty = 0;
-  EXPECT_NE(check_sampling(options), "");
+  options.repetition_penalty = std::numeric_limits<float>::infinity();
+  EXPECT_EQ(check_sampling(options),
+            "repetition_penalty is inf, not a finite number of more than 0");
   options = {};
   options.token_bias = {{3, kNan}};
   EXPECT_NE(check_sampling(options), "");

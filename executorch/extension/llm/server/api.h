@@ -32,19 +32,29 @@ struct ResponseFormat {
   std::string param = "response_format";
 };
 
+/// What a completion continues: a text, or tokens.
+struct Prompt {
+  std::string text;
+  std::vector<uint64_t> tokens;
+};
+
 struct ApiRequest {
   bool chat = false;
   bool stream = false;
   bool include_usage = false;
   bool echo = false;
-  /// The prompt of a completion: a text, or tokens.
-  std::string prompt;
-  std::vector<uint64_t> prompt_tokens;
+  /// Of completions, one at least; a chat has messages instead.
+  std::vector<Prompt> prompts;
   std::vector<ChatMessage> messages;
+  /// Whether a message is a call of a function or the result of one.
+  bool has_calls = false;
   /// JSON, a list of functions that the model may call; empty: none.
   std::string tools;
-  /// How many answers to make.
+  /// JSON, an object of variables for the chat template; may be empty.
+  std::string template_variables;
+  /// How many answers to give to each prompt, and of how many they are the likeliest.
   int n_choices = 1;
+  int best_of = 1;
   ResponseFormat format;
   SamplingOptions sampling;
   bool seed_given = false;
@@ -62,6 +72,7 @@ ApiRequest parse_request(const std::string& body, bool chat, const std::string& 
 /// A chosen token and what might have been in its place.
 struct TokenLogprob {
   uint64_t token = 0;
+  /// NaN for the first token of a text, which nothing tells.
   float logprob = 0;
   std::vector<std::pair<uint64_t, float>> likeliest;
 };

@@ -1,6 +1,8 @@
 #include <executorch/extension/llm/server/api.h>
 #include <executorch/extension/llm/tokenizers/utf8.h>
 
+#include <cmath>
+
 namespace executorch::extension::llm::server {
 namespace {
 
@@ -116,14 +118,14 @@ Json ApiAnswer::logprobs_json(const std::vector<TokenLogprob>& logprobs) {
                  {"text_offset", Json::array()}};
   for (const TokenLogprob& one : logprobs) {
     const std::string text = served_.decode(one.token);
-    Json likeliest = Json::object();
+    Json likeliest = std::isnan(one.logprob) ? Json() : Json::object();
     for (const auto& [token, logprob] : one.likeliest) {
       // Several tokens may be incomplete characters, which have the same text here. The first one,
       // the likeliest, is kept.
       likeliest.emplace(tokenizers::utf8::valid(served_.decode(token)), logprob);
     }
     result["tokens"].push_back(text);
-    result["token_logprobs"].push_back(one.logprob);
+    result["token_logprobs"].push_back(one.logprob);  // NaN is written as null
     result["top_logprobs"].push_back(likeliest);
     result["text_offset"].push_back(places_.add(text));
   }

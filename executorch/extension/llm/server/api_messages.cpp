@@ -64,29 +64,31 @@ OrderedJson parse_calls(const Json& calls, const std::string& param) {
   return result;
 }
 
-/// What a message has beside its role and content.
-std::string parse_more(const Json& message, const std::string& role, const std::string& place) {
+/// What a message has beside its role and content, for templates.
+OrderedJson parse_more(const Json& message, const std::string& role, const std::string& place) {
   OrderedJson more = OrderedJson::object();
   if (role == "assistant") {
+    const std::string thoughts = string_of(message, "reasoning_content", place);
+    if (!thoughts.empty()) more["reasoning_content"] = thoughts;
     const Json calls = message.value("tool_calls", Json());
-    if (calls.is_null() || calls == Json::array()) return "";
-    more["tool_calls"] = parse_calls(calls, place + ".tool_calls");
+    if (!calls.is_null() && calls != Json::array()) {
+      more["tool_calls"] = parse_calls(calls, place + ".tool_calls");
+    }
   } else if (role == "tool") {
     for (const char* name : {"tool_call_id", "name"}) {
       const std::string value = string_of(message, name, place);
       if (!value.empty()) more[name] = value;
     }
   }
-  return more.empty() ? "" : more.dump(-1, ' ', false, OrderedJson::error_handler_t::replace);
+  return more;
 }
 
 }  // namespace
 
-std::vector<ChatMessage> parse_messages(const Json& messages, bool has_tools) {
+void parse_messages(const Json& messages, ApiRequest& request) {
   if (!messages.is_array() || messages.empty()) {
     refuse("messages", "an array with at least one message is expected", "invalid_type");
   }
-  std::vector<ChatMessage> result;
   for (size_t i = 0; i < messages.size(); ++i) {
     const std::string place = "messages[" + std::to_string(i) + "]";
     const Json& message = messages[i];
@@ -95,19 +97,19 @@ std::vector<ChatMessage> parse_messages(const Json& messages, bool has_tools) {
                            ? message["role"].get<std::string>()
                            : std::string();
     if (role == "developer") role = "system";
-    const bool is_result = role == "tool" && has_tools;
-    if (role != "system" && role != "user" && role != "assistant" && !is_result) {
-      refuse(place + ".role",
-             "'system', 'developer', 'user' or 'assistant' is expected, or 'tool' with 'tools'");
+    if (role != "system" && role != "user" && role != "assistant" && role != "tool") {
+      refuse(place + ".role", "'system', 'developer', 'user', 'assistant' or 'tool' is expected");
     }
-    const std::string more = parse_more(message, role, place);
-    if (!more.empty() && !has_tools) refuse(place + ".tool_calls", "it needs 'tools'");
+    const OrderedJson more = parse_more(message, role, place);
+    const bool has_calls = more.contains("tool_calls");
+    request.has_calls = request.has_calls || has_calls || role == "tool";
     // An answer that calls functions need not say anything.
     const Json content = message.value("content", Json());
-    const bool is_silent = content.is_null() && role == "assistant" && !more.empty();
-    result.push_back({role, is_silent ? "" : text_of_content(content, place + ".content"), more});
+    const bool is_silent = content.is_null() && role == "assistant" && has_calls;
+    request.messages.push_back(
+        {role, is_silent ? "" : text_of_content(content, place + ".content"),
+         more.empty() ? "" : more.dump(-1, ' ', false, OrderedJson::error_handler_t::replace)});
   }
-  return result;
 }
 
 }  // namespace executorch::extension::llm::server

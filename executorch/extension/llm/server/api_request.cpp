@@ -8,6 +8,7 @@ namespace {
 
 constexpr size_t kMaxStops = 16;
 constexpr int64_t kMaxChoices = 128;
+constexpr size_t kMaxAnswers = 2048;  // to all prompts
 
 Json parse_json(const std::string& body) {
   if (constraint::json_shape(body, kMaxDepth).depth > kMaxDepth) {
@@ -90,35 +91,49 @@ void parse_bias(const Json& bias, int64_t vocabulary_size, SamplingOptions& samp
   }
 }
 
-/// A prompt of completions: a text, tokens, or an array with one of these.
-void parse_prompt(Json prompt, int64_t vocabulary_size, ApiRequest& request) {
-  if (prompt.is_array() && prompt.size() == 1 && !prompt[0].is_number()) {
-    const Json only = prompt[0];
-    prompt = only;
-  }
+Prompt parse_prompt(const Json& prompt, int64_t vocabulary_size) {
+  Prompt result;
   if (prompt.is_string()) {
-    request.prompt = prompt;
-    return;
+    result.text = prompt;
+    return result;
   }
   if (!prompt.is_array() || prompt.empty()) {
-    refuse("prompt", "a string, tokens, or an array of one of these is expected", "invalid_type");
+    refuse("prompt", "a string, tokens, or an array of these is expected", "invalid_type");
   }
   for (const Json& token : prompt) {
     if (!token.is_number_integer()) {
-      refuse("prompt", "one prompt is supported, a string or tokens", "unsupported_value");
+      refuse("prompt", "found tokens and something else; expected one kind", "invalid_type");
     }
     if (!token.is_number_unsigned() ||
         token.get<uint64_t>() >= static_cast<uint64_t>(vocabulary_size)) {
       refuse("prompt", token.dump() + " " + is_no_token(vocabulary_size));
     }
-    request.prompt_tokens.push_back(token);
+    result.tokens.push_back(token);
   }
+  return result;
+}
+
+/// The prompts of a completion: one, or an array of several.
+void parse_prompts(const Json& prompts, int64_t vocabulary_size, ApiRequest& request) {
+  const bool is_one = !prompts.is_array() || prompts.empty() || prompts[0].is_number();
+  if (is_one) {
+    request.prompts = {parse_prompt(prompts, vocabulary_size)};
+    return;
+  }
+  for (const Json& one : prompts) request.prompts.push_back(parse_prompt(one, vocabulary_size));
 }
 
 void parse_chat(Fields& fields, const std::string& body, ApiRequest& request) {
   request.format = parse_format(fields, body);
   parse_tools(fields, body, request);
-  request.messages = parse_messages(fields.take("messages"), !request.tools.empty());
+  parse_messages(fields.take("messages"), request);
+  const Json variables = fields.take("chat_template_kwargs");
+  if (!variables.is_null()) {
+    if (!variables.is_object()) {
+      refuse("chat_template_kwargs", "an object is expected", "invalid_type");
+    }
+    request.template_variables = OrderedJson::parse(body).at("chat_template_kwargs").dump();
+  }
   if (const auto newer = fields.integer("max_completion_tokens", 1, INT32_MAX)) {
     request.max_tokens = newer;
   }
@@ -134,17 +149,26 @@ void parse_chat(Fields& fields, const std::string& body, ApiRequest& request) {
 
 void parse_completion(Fields& fields, const std::string& body, int64_t vocabulary_size,
                       ApiRequest& request) {
-  parse_prompt(fields.take("prompt"), vocabulary_size, request);
+  parse_prompts(fields.take("prompt"), vocabulary_size, request);
   request.format = parse_format(fields, body);
   request.echo = fields.boolean("echo", false);
   if (const auto n = fields.integer("logprobs", 0, 20)) request.n_logprobs = static_cast<int>(*n);
-  if (request.echo && request.n_logprobs >= 0) {
-    refuse("logprobs", "those of the prompt are not computed: it excludes 'echo'",
-           "unsupported_value");
-  }
   if (!request.max_tokens) request.max_tokens = 16;  // as the protocol has it
   fields.expect_only("suffix", "");
-  fields.expect_only("best_of", 1);
+}
+
+void parse_best_of(Fields& fields, ApiRequest& request) {
+  request.best_of = request.n_choices;
+  if (request.chat) return;
+  const auto best_of = fields.integer("best_of", request.n_choices, kMaxChoices);
+  request.best_of = static_cast<int>(best_of.value_or(request.n_choices));
+  if (request.prompts.size() * static_cast<size_t>(request.best_of) > kMaxAnswers) {
+    refuse("prompt", "at most " + std::to_string(kMaxAnswers) +
+                         " answers to all prompts together are supported");
+  }
+  if (request.stream && request.best_of > request.n_choices) {
+    refuse("best_of", "the best of more than 'n' answers cannot be streamed", "unsupported_value");
+  }
 }
 
 }  // namespace
@@ -166,7 +190,8 @@ ApiRequest parse_request(const std::string& body, bool chat, const std::string& 
                    "the model '" + given.get<std::string>() + "' is not here; '" + model + "' is",
                    "model", "model_not_found"};
   }
-  request.max_tokens = fields.integer("max_tokens", 1, INT32_MAX);
+  // A completion of no tokens tells how likely those of its prompt are.
+  request.max_tokens = fields.integer("max_tokens", chat ? 1 : 0, INT32_MAX);
   if (chat) {
     parse_chat(fields, body, request);
   } else {
@@ -193,6 +218,7 @@ ApiRequest parse_request(const std::string& body, bool chat, const std::string& 
   parse_stop(fields.take("stop"), request.stop);
   request.ignore_eos = fields.boolean("ignore_eos", false);
   request.n_choices = static_cast<int>(fields.integer("n", 1, kMaxChoices).value_or(1));
+  parse_best_of(fields, request);
   // What changes nothing here.
   for (const char* name : {"user", "metadata", "store", "service_tier", "safety_identifier",
                            "prompt_cache_key", "reasoning_effort", "verbosity"}) {

@@ -87,6 +87,10 @@ TEST(ApiRequest, TakesCallsOfFunctionsBackAndTheirResults) {
   EXPECT_EQ(request.messages[1].more, R"({"tool_calls":[{"id":"abc123XYZ","type":"function",)"
                                       R"("function":{"name":"add","arguments":{"z":1,"a":2}}}]})");
   EXPECT_EQ(request.messages[2].more, R"({"tool_call_id":"abc123XYZ"})");
+  EXPECT_TRUE(request.has_calls);
+  // Clients often leave out the tools once they have been called.
+  EXPECT_EQ(parse_request(with("[" + call + "]", ""), true, "m", 9).messages[1].more,
+            request.messages[1].more);
 
   const std::string deep = std::string(300000, '[');
   struct Row {
@@ -107,7 +111,16 @@ TEST(ApiRequest, TakesCallsOfFunctionsBackAndTheirResults) {
             place + "[0].function.arguments"}}) {
     EXPECT_EQ(refused(with(row.calls, "," + tools)).param, row.param) << row.calls.substr(0, 80);
   }
-  EXPECT_EQ(refused(with("[" + call + "]", "")).param, place);
+}
+
+TEST(ApiRequest, TakesWhatTemplatesMayRead) {
+  const ApiRequest request = parse_request(
+      R"({"messages":[{"role":"assistant","content":"a","reasoning_content":"r"}],
+          "chat_template_kwargs":{"z":1,"enable_thinking":false}})",
+      true, "m", 9);
+  EXPECT_EQ(request.messages[0].more, R"({"reasoning_content":"r"})");
+  EXPECT_FALSE(request.has_calls);
+  EXPECT_EQ(request.template_variables, R"({"z":1,"enable_thinking":false})");
 }
 
 TEST(ApiRequest, MakesAForcedCallTheFormatOfTheAnswer) {
@@ -175,12 +188,23 @@ TEST(ApiRequest, OfManyPartsIsReadInTimeInProportion) {
 }
 
 TEST(ApiRequest, ReadsPromptsOfEachKind) {
-  EXPECT_EQ(parse_request(R"({"prompt":"p"})", false, "m", 9).prompt, "p");
-  EXPECT_EQ(parse_request(R"({"prompt":["p"]})", false, "m", 9).prompt, "p");
+  const auto prompts = [](const std::string& json) {
+    return parse_request(R"({"prompt":)" + json + "}", false, "m", 9).prompts;
+  };
+  EXPECT_EQ(prompts(R"("p")").at(0).text, "p");
+  EXPECT_EQ(prompts(R"(["p"])").at(0).text, "p");
   const std::vector<uint64_t> tokens{1, 8};
-  EXPECT_EQ(parse_request(R"({"prompt":[1,8]})", false, "m", 9).prompt_tokens, tokens);
-  EXPECT_EQ(parse_request(R"({"prompt":[[1,8]]})", false, "m", 9).prompt_tokens, tokens);
+  EXPECT_EQ(prompts("[1,8]").at(0).tokens, tokens);
+  EXPECT_EQ(prompts("[[1,8]]").at(0).tokens, tokens);
+  const std::vector<Prompt> several = prompts(R"(["p",[1,8],"q"])");
+  ASSERT_EQ(several.size(), 3u);
+  EXPECT_EQ(several[1].tokens, tokens);
+  EXPECT_EQ(several[2].text, "q");
   EXPECT_EQ(parse_request(R"({"prompt":"p"})", false, "m", 9).max_tokens, 16);
+  EXPECT_EQ(parse_request(R"({"prompt":"p","max_tokens":0})", false, "m", 9).max_tokens, 0);
+  const ApiRequest best = parse_request(R"({"prompt":"p","n":2,"best_of":5})", false, "m", 9);
+  EXPECT_EQ(best.n_choices, 2);
+  EXPECT_EQ(best.best_of, 5);
 }
 
 TEST(ApiRequest, ReadsFormatsOfCompletions) {
@@ -204,7 +228,9 @@ TEST(ApiRequest, NamesThePartThatIsWrong) {
            {"{}", "messages"},
            {R"({"messages":[]})", "messages"},
            {R"({"messages":[3]})", "messages[0]"},
-           {R"({"messages":[{"role":"tool","content":"x"}]})", "messages[0].role"},
+           {R"({"messages":[{"role":"critic","content":"x"}]})", "messages[0].role"},
+           {with_message(R"("chat_template_kwargs":[])"), "chat_template_kwargs"},
+           {with_message(R"("best_of":2)"), "best_of"},
            {R"({"messages":[{"role":"user"}]})", "messages[0].content"},
            {R"({"messages":[{"role":"user","content":[{"type":"image_url"}]}]})",
             "messages[0].content[0]"},
@@ -237,14 +263,22 @@ TEST(ApiRequest, NamesThePartThatIsWrong) {
     EXPECT_EQ(error.param, row.param) << row.body << ": " << error.message;
   }
   EXPECT_EQ(refused(with_message(R"("model":"gpt")")).status, 404);
-  EXPECT_EQ(refused(R"({"prompt":["a","b"]})", false).param, "prompt");
+  EXPECT_EQ(refused(R"({"prompt":[1,"b"]})", false).param, "prompt");
+  EXPECT_EQ(refused(R"({"prompt":["a",{}]})", false).param, "prompt");
+  EXPECT_EQ(refused(R"({"prompt":["a",[]]})", false).param, "prompt");
+  std::string many = R"("a")";
+  for (int i = 1; i < 1025; ++i) many += R"(,"a")";
+  EXPECT_EQ(parse_request(R"({"prompt":[)" + many + "]}", false, "m", 9).prompts.size(), 1025u);
+  EXPECT_EQ(refused(R"({"n":2,"prompt":[)" + many + "]}", false).param, "prompt");
+  EXPECT_EQ(refused(R"({"prompt":"a","max_tokens":-1})", false).param, "max_tokens");
+  EXPECT_EQ(refused(R"({"prompt":"a","n":3,"best_of":2})", false).param, "best_of");
+  EXPECT_EQ(refused(R"({"prompt":"a","best_of":2,"stream":true})", false).param, "best_of");
   EXPECT_EQ(refused(R"({"prompt":[257]})", false).param, "prompt");
   EXPECT_EQ(refused(R"({"prompt":[]})", false).param, "prompt");
   EXPECT_EQ(refused(R"({"prompt":[1,-1]})", false).message,
             "'prompt': -1 is not a token of the vocabulary, whose tokens are 0 to 256");
   EXPECT_EQ(refused(with_message(R"("logit_bias":{"257":1})")).message,
             "'logit_bias': '257' is not a token of the vocabulary, whose tokens are 0 to 256");
-  EXPECT_EQ(refused(R"({"prompt":"a","echo":true,"logprobs":0})", false).param, "logprobs");
 }
 
 TEST(ApiAnswer, IsJsonWhateverTheTextIs) {
@@ -300,6 +334,18 @@ TEST(ApiAnswer, PlacesOfTokensAreCharactersOfTheWholeText) {
   EXPECT_EQ(places("\x80\x80\xe0\xa0x"), (Places{5, 6, 7, 7, 8}));
   EXPECT_EQ(places(""), Places());
   EXPECT_EQ(places("x"), Places{9});
+}
+
+TEST(ApiAnswer, TellsNothingOfTheFirstTokenOfAText) {
+  const ScriptedModel model({[](const std::string&) { return ""; }});
+  const ApiRequest request = parse_request(R"({"prompt":"p","logprobs":1})", false, "m", 257);
+  ApiAnswer answer(request, model, "1", "m", 5);
+  const Json told =
+      Json::parse(answer.part("ab", {{'a', std::numeric_limits<float>::quiet_NaN(), {}},
+                                     {'b', -0.5f, {{'b', -0.5f}}}}))["choices"][0]["logprobs"];
+  EXPECT_EQ(told["tokens"], (Json{"a", "b"}));
+  EXPECT_EQ(told["token_logprobs"], (Json{nullptr, -0.5}));
+  EXPECT_EQ(told["top_logprobs"], (Json{nullptr, {{"b", -0.5}}}));
 }
 
 TEST(ApiAnswer, TellsOneOfTheLikeliestThatLookAlike) {

@@ -54,15 +54,17 @@ class ChatServer {
 
   bool generate(const HttpRequest& request, HttpConnection& connection, bool chat);
   void prepare(Generation& generation);
+  runtime::Error begin_prompt(Generation& generation, ServedText& text, size_t at_prompt);
   void begin_choice(Generation& generation, int index);
+  void add_choices(Generation& generation, ServedText& text);
   bool has_next(Generation& generation, int index) const;
-  void check_prompt(const Generation& generation) const;
+  void check_prompt(const std::vector<uint64_t>& prompt, const ApiRequest& request) const;
   ChatPrompt prompt_of(const ApiRequest& request) const;
   SessionPool::Lease take_session(Generation& generation);
   runtime::Result<GenerationResult> run_generation(Generation& generation, ServedText& text);
   std::string whole_answer(Generation& generation, ServedText& text);
   bool answer_in_parts(Generation& generation, ServedText& text);
-  void add(Generation& generation, const GenerationResult& result);
+  void add(Generation& generation, const GenerationResult& result, int index);
   void count(const Generation& generation);
 
   ServedModel& model_;

@@ -5,6 +5,11 @@
 
 namespace executorch::extension::llm::server {
 
+/// How likely `token` is, and which are the `n_likeliest` likeliest, by logits as the sampler reads
+/// them: NaN is never chosen, and where there are infinities one of them is. `token` must be one of
+/// theirs.
+TokenLogprob told_of(std::vector<float> logits, uint64_t token, size_t n_likeliest);
+
 /// Notes how likely each chosen token was, and which were the likeliest. Changes nothing; stands
 /// behind constraints, so what they exclude has no probability.
 class LogprobRecorder : public LogitProcessor {

@@ -72,8 +72,8 @@ class Fields {
   Json object_;
 };
 
-/// Reads "messages". Calls and results of functions are taken if there are tools.
-std::vector<ChatMessage> parse_messages(const Json& messages, bool has_tools);
+/// Reads "messages".
+void parse_messages(const Json& messages, ApiRequest& request);
 
 /// Takes "tools" and "tool_choice" out of `fields`, which were read from `body`. Writes the tools,
 /// and the format of the answer if it has to be a call.

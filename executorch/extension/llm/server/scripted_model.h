@@ -57,6 +57,22 @@ class ScriptedText : public ServedText {
     return result;
   }
 
+  /// Each token of the prompt is the likeliest in its place.
+  runtime::Error score(const std::vector<uint64_t>& prompt,
+                       const TextSession::OnLogits& on_logits) override {
+    stopped_ = false;
+    tokens_ = prompt;
+    for (size_t i = 1; i < prompt.size(); ++i) {
+      std::this_thread::sleep_for(script_.token_time);
+      std::vector<float> logits(kScriptedEnd + 1, 0.0f);
+      logits[prompt[i]] = 5.0f;
+      if (stopped_ || !on_logits(i, {logits.data(), logits.size()})) {
+        return runtime::Error::EndOfMethod;
+      }
+    }
+    return runtime::Error::Ok;
+  }
+
  private:
   runtime::Error run(const std::string& answer, const GenerationOptions& options,
                      GenerationResult& result, std::string& waiting) {

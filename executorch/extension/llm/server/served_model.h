@@ -18,6 +18,9 @@ class ServedText {
   /// computed again.
   virtual runtime::Result<GenerationResult> generate(const std::vector<uint64_t>& prompt,
                                                      const GenerationOptions& options) = 0;
+  /// TextSession::score() of `prompt`.
+  virtual runtime::Error score(const std::vector<uint64_t>& prompt,
+                               const TextSession::OnLogits& on_logits) = 0;
   /// The session's text: the last prompt and the tokens that followed it.
   virtual const std::vector<uint64_t>& tokens() const = 0;
   virtual void stop() = 0;

@@ -17,6 +17,11 @@ class EngineText : public ServedText {
     if (error != runtime::Error::Ok) return error;
     return session_->generate(options);
   }
+  runtime::Error score(const std::vector<uint64_t>& prompt,
+                       const TextSession::OnLogits& on_logits) override {
+    const runtime::Error error = session_->set_text(prompt);
+    return error == runtime::Error::Ok ? session_->score(on_logits) : error;
+  }
   const std::vector<uint64_t>& tokens() const override { return session_->text(); }
   void stop() override { session_->stop(); }
 
