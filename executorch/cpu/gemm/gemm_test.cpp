@@ -300,8 +300,8 @@ TYPED_TEST(ActivatedGemm, FinishesWhatPackedPanelsGive) {
 }
 
 // More rows of A than dot products take, but fewer than B has columns: columns of B are read in
-// place. Some rows of A do not fill a vector; there are one or several parts of the sum, columns that
-// compete for a cache set, and panels of A that do not fit a cache together.
+// place. Some rows of A do not fill a vector; there are one or several parts of the sum, columns
+// that compete for a cache set, and panels of A that do not fit a cache together.
 TYPED_TEST(ActivatedGemm, ReadsContiguousColumnsInPlace) {
   const Layouts layouts = {Layout::Rows, Layout::Columns, Layout::Rows};
   for_each_target([&] {

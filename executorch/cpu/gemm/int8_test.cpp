@@ -213,8 +213,8 @@ TEST_P(Int8, TakesColumnsWithoutScaleAndScalesThatAreNoNumbers) {
   }
 }
 
-// More rows than half of the L2 cache holds: several blocks of rows, or, with matrix registers, each
-// tile meets all panels, which are packed piece by piece.
+// More rows than half of the L2 cache holds: several blocks of rows, or, with matrix registers,
+// each tile meets all panels, which are packed piece by piece.
 TEST_P(Int8, ComputesRowsThatFillTheCache) {
   const int64_t m = machine().l2 / 2 / 2501 + 50;
   Example(m, 70, 2501).check();

@@ -1,6 +1,7 @@
-/// Products of many rows by a B whose columns are contiguous, such as the weights of a linear layer,
-/// computed as their transpose: C^T = B^T A^T. Rows of B^T are read where they lie. A, which has
-/// fewer rows, is packed once, for all threads. Sums are transposed back while they are in a cache.
+/// Products of many rows by a B whose columns are contiguous, such as the weights of a linear
+/// layer, computed as their transpose: C^T = B^T A^T. Rows of B^T are read where they lie. A, which
+/// has fewer rows, is packed once, for all threads. Sums are transposed back while they are in a
+/// cache.
 ///
 /// Columns of C^T are padded to whole vectors. Where much of the last vector would be padding
 /// (count_dots()), its columns are dot products with the rows of B^T that are in the L1 cache.
@@ -108,9 +109,9 @@ class TransposedBlocks : public Blocks<T> {
   int64_t group_rows() const { return round_up(kGroupRows, row_.rows); }
   int64_t sums_rows() const { return division_.n_slices == 1 ? group_rows() : division_.rows; }
 
-  /// Of `m` columns of C^T those that are dot products. Elements have to be floats for that. Vectors
-  /// of 16 lanes leave registers for as many sums of dot products as a tile has; with shorter ones
-  /// dot products wait for their loads.
+  /// Of `m` columns of C^T those that are dot products. Elements have to be floats for that.
+  /// Vectors of 16 lanes leave registers for as many sums of dot products as a tile has; with
+  /// shorter ones dot products wait for their loads.
   static int64_t count_dots(int64_t m) {
     const int64_t lanes = row<T>().width_step, rest = m % lanes;
     const int64_t most = lanes == kMostLanes ? kMostDots : lanes / 4;
