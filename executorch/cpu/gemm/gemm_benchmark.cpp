@@ -4,6 +4,7 @@
 #include <benchmark/benchmark.h>
 #include <executorch/cpu/gemm/gemm.h>
 #include <executorch/cpu/gemm/int8_kernels.h>
+#include <executorch/cpu/gemm/quantized_weights.h>
 #include <executorch/cpu/huge_pages.h>
 #include <executorch/cpu/machine.h>
 #include <executorch/cpu/machine_limits.h>
@@ -92,6 +93,29 @@ void run_gemm(benchmark::State& state, int64_t m, int64_t k, int64_t n, Weights 
   count(state, m * n * k, n * k * static_cast<int64_t>(sizeof(T)), machine_limits().flops);
 }
 
+void run_quantized_weights(benchmark::State& state, int64_t group, int64_t m, int64_t k,
+                           int64_t n) {
+  const std::vector<float> a(static_cast<size_t>(m * k), 0.5f);
+  const int64_t n_layers = layers(n * k);
+  const auto* const w = reinterpret_cast<const int8_t*>(weights<uint8_t>(n_layers * n * k));
+  if (w == nullptr) return state.SkipWithError("no memory");
+  const int64_t length = group == 0 ? k : group;
+  const std::vector<float> scales(static_cast<size_t>(n * k / length), 0.02f);
+  std::vector<float> c(static_cast<size_t>(m * n));
+  Gemm<float> g;
+  g.m = m, g.n = n, g.k = k;
+  g.a = {a.data(), k, 1}, g.c = {c.data(), n, 1};
+  int64_t layer = 0;
+  HeapScratch scratch;
+  for (auto _ : state) {
+    const QuantizedWeights b = {w + layer++ % n_layers * n * k, k, scales.data(), nullptr, length};
+    if (!multiply(g, b, scratch)) return state.SkipWithError("no memory");
+    benchmark::DoNotOptimize(c.data());
+    benchmark::ClobberMemory();
+  }
+  count(state, m * n * k, n * k, machine_limits().flops);
+}
+
 void run_int8(benchmark::State& state, const int8::WeightForm& form, int64_t m, int64_t k,
               int64_t n) {
   const int64_t row_bytes = form.nibbles ? (k + 1) / 2 : k;
@@ -160,6 +184,15 @@ const bool kRegistered = [] {
     add<float>("f32", m, 768, 768);
     add<float>("f32", m, 768, 3072);
     add<float>("f32", m, 3072, 768);
+  }
+  for (const int64_t m : {1, 2, 4, 8, 16, 24, 32, 128, 512}) {
+    for (const int64_t group : {0, 32}) {
+      for (const auto& [k, n] : {std::pair{768, 3072}, {3072, 768}}) {
+        add("f32 by int8 weights" + (group == 0 ? "" : " in groups of " + std::to_string(group)), m,
+            k, n,
+            [group](auto& state, auto... sizes) { run_quantized_weights(state, group, sizes...); });
+      }
+    }
   }
   for (const int64_t m : {1, 4, 16, 128, 512}) {
 #define ET_ROW(T, name)        \

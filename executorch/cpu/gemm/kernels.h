@@ -14,6 +14,7 @@
 
 #include <executorch/cpu/gemm/float_kernels.h>
 #include <executorch/cpu/gemm/int8_kernels.h>
+#include <executorch/cpu/gemm/quantized_kernels.h>
 #include <executorch/cpu/gemm/split_kernels.h>
 
 #include <cstdint>
@@ -38,6 +39,7 @@ struct Kernels {
       rows = {};
 #undef ET_ROW
   int8::Kernels int8 = {};
+  QuantizedKernels quantized = {};
   SplitKernels split[kMostParts + 1] = {};  // indexed by the number of parts of an element
   /// sums[j] += sums[i * stride + j] for i = 1 ... slices - 1 in this order, j < n.
   void (*add_slices)(float* sums, int64_t slices, int64_t stride, int64_t n) = nullptr;

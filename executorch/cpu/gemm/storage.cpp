@@ -10,6 +10,7 @@
 #include <hwy/highway.h>
 //
 #include <executorch/cpu/gemm/few_rows-inl.h>
+#include <executorch/cpu/gemm/quantized_rows-inl.h>
 #include <executorch/cpu/nn/math-inl.h>
 #include <executorch/cpu/nn/transpose-inl.h>
 #include <executorch/cpu/storage-inl.h>
@@ -224,6 +225,7 @@ bool fill<Source::Storage, HWY_TARGET>(Kernels& kernels) {
 #define ET_ROW(T, name) HWY_NAMESPACE::FillRow(kernels.row<T>());
   ET_STORED_FLOATS(ET_ROW)
 #undef ET_ROW
+  kernels.quantized = {HWY_NAMESPACE::QuantizedRowsDot, HWY_NAMESPACE::Dequantize};
   kernels.add_slices = HWY_NAMESPACE::AddSlices;
   return true;
 }
