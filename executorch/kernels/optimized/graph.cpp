@@ -32,9 +32,8 @@ using Names = std::unordered_map<runtime::OpFunction, Known>;
 void add_names(Names& names, Span<const runtime::Kernel> kernels, bool make_numbers) {
   for (const auto& kernel : kernels) {
     std::string_view name = kernel.name_;
-    // The quantized operators are others that have the same names.
-    if (name.substr(0, name.find("::")) == "quantized_decomposed") continue;
-    name.remove_prefix(name.find("::") + 2);
+    // Some of the quantized operators have the names of operators on floats.
+    if (!name.starts_with("quantized_decomposed::")) name.remove_prefix(name.find("::") + 2);
     if (!is_pure(name)) continue;
     names.emplace(kernel.op_, Known{name, make_numbers && name != "et_view.default"});
   }

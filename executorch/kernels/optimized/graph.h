@@ -77,8 +77,8 @@ class Graph {
     Instruction* instruction = nullptr;
     /// The instruction's index in its chain of the program; -1 for a static view.
     int number = -1;
-    /// The operator's name without its namespace, such as "addmm.out", if the arguments fit the
-    /// operator (signature.h); otherwise empty.
+    /// The operator's name, such as "addmm.out", if the arguments fit the operator (signature.h);
+    /// otherwise empty. Only quantized operators' names begin with their namespace.
     std::string_view op;
     /// The same name, whether or not the arguments fit.
     std::string_view name;

@@ -2,6 +2,7 @@
 #include <executorch/kernels/optimized/epilogue.h>
 #include <executorch/kernels/optimized/loops.h>
 #include <executorch/kernels/optimized/patterns.h>
+#include <executorch/kernels/optimized/quantized_operand.h>
 
 namespace executorch::optimized {
 namespace {
@@ -20,6 +21,7 @@ struct LinearCall : FusedCall {
   Operand a;  // [m, k], [b, m, k], or [..., k] of linear
   Operand b;  // [k, n], [b, k, n], or [n, k] of linear
   bool is_linear = false;
+  QuantizedOperand quantized;  // what b is, perhaps
   Term addend, residual;
   Activation act;
   bool act_last = false;
@@ -100,6 +102,7 @@ struct Runner {
   const RowLoops& loops;
   int first_outer;
   cpu::Gemm<T> gemm;
+  const cpu::QuantizedWeights* quantized;  // null: b holds elements of T
   cpu::Scratch& scratch;
 
   [[nodiscard]] bool run(int level, const T* a, const T* b, T* c, const T* addend,
@@ -110,7 +113,7 @@ struct Runner {
       gemm.c.data = c;
       gemm.addend.data = addend;
       gemm.residual.data = residual;
-      return gemm.run(scratch);
+      return quantized != nullptr ? multiply(gemm, *quantized, scratch) : gemm.run(scratch);
     }
     const auto& loop = loops.loops[level - 1];
     for (int64_t i = 0; i < loop.size; ++i) {
@@ -127,6 +130,14 @@ struct Runner {
 template <class T>
 const T* term_data(const Term& term, const View& view) {
   return term.present ? static_cast<const T*>(term.operand.data(view)) : nullptr;
+}
+
+// Whether dimensions d and d + 1 of b are k and n of the weights [n, k], as they lie in memory.
+bool reads_all(const Tensor& weights, const View& b, int d) {
+  int64_t k, n;
+  return b.offset() == 0 && b.size(d) == weights.size(1) && b.size(d + 1) == weights.size(0) &&
+         b.stride(d, k) && b.stride(d + 1, n) && (b.size(d) == 1 || k == 1) &&
+         (b.size(d + 1) == 1 || n == b.size(d));
 }
 
 template <class T>
@@ -170,8 +181,17 @@ bool run_typed(const LinearCall& call, const Product& p, cpu::Scratch& scratch) 
     gemm.residual_batch = batch.stride[kResidual];
     first_outer = 1;
   }
-  const T* const b = static_cast<const T*>(call.b.data(p.views[kB]));
-  return Runner<T>{loops, first_outer, gemm, scratch}.run(
+  const T* b = nullptr;
+  cpu::QuantizedWeights weights;
+  const cpu::Scratch::Frame frame(scratch);
+  if (!call.quantized.present()) {
+    b = static_cast<const T*>(call.b.data(p.views[kB]));
+  } else if (!reads_all(call.b.tensor(), p.views[kB], 1) ||
+             !call.quantized.read(call.b.tensor(), scratch, weights)) {
+    return false;
+  }
+  const auto* const quantized = call.quantized.present() ? &weights : nullptr;
+  return Runner<T>{loops, first_outer, gemm, quantized, scratch}.run(
       loops.n, static_cast<const T*>(call.a.data(p.views[kA])), b,
       static_cast<T*>(call.out->toTensor().mutable_data_ptr()) + p.views[kC].offset(),
       term_data<T>(call.addend, p.views[kAddend]), term_data<T>(call.residual, p.views[kResidual]));
@@ -213,9 +233,10 @@ class Match {
     if (!find_bias(bias)) return;
     const auto accepts = batched ? is_batch_step : is_matrix_step;
     const auto chain_a = graph_.strip(a, block_, accepts);
-    const auto chain_b = graph_.strip(b, block_, accepts);
+    auto chain_b = graph_.strip(b, block_, accepts);
     const Epilogue epilogue(graph_, root_, true, bias);
-    if (epilogue.last() != root_ || copies(chain_a) || copies(chain_b)) {
+    if (!batched) find_weights(chain_b);
+    if (epilogue.last() != root_ || copies(chain_a) || copies(chain_b) || quantized_.present()) {
       emit(chain_a, chain_b, epilogue, bias.value >= 0);
     }
   }
@@ -244,6 +265,21 @@ class Match {
     return is_operand(bias.value);
   }
 
+  // Where `chain` reads the rows of dequantized weights, makes it begin at their integers.
+  void find_weights(Graph::Chain& chain) {
+    Graph::Chain integers = chain;
+    QuantizedOperand found;
+    if (!find_quantized(graph_, block_, integers, found)) return;
+    const Operand operand = {graph_.values()[integers.base].value,
+                             {integers.steps.data(), integers.steps.size()}};
+    View b = operand.view();
+    const bool is_matrix =
+        b.valid() && b.ndim() == 2 && (!is(root_, "linear.out") || b.transpose(0, 1));
+    if (!is_matrix || !reads_all(operand.tensor(), b, 0)) return;
+    chain = integers;
+    quantized_ = found;
+  }
+
   Term term(const Epilogue::Term& found, Span<const Step> steps, std::vector<int>& inputs) {
     if (found.value < 0) return {};
     const Graph::Chain chain{found.value, {}};
@@ -257,10 +293,14 @@ class Match {
     std::vector<int> inputs;
     add_inputs(graph_, a, inputs);
     add_inputs(graph_, b, inputs);
+    for (const EValue* parameters : {quantized_.scales, quantized_.zero_points}) {
+      if (parameters != nullptr) inputs.push_back(graph_.id(parameters));
+    }
     add_numbers(graph_, epilogue.steps(), inputs);
     call->a = arena_.operand(graph_, a);
     call->b = arena_.operand(graph_, b);
     call->is_linear = is(root_, "linear.out");
+    call->quantized = quantized_;
     call->out_steps = arena_.steps(epilogue.steps());
     call->addend = term(epilogue.addend(), call->out_steps, inputs);
     call->residual = term(epilogue.residual(), call->out_steps, inputs);
@@ -269,6 +309,7 @@ class Match {
     call->run = run_linear;
     call->out = graph_.values()[graph_.out(epilogue.last())].value;
     std::string name = is(root_, "bmm.out") ? "matmul" : "linear";
+    if (quantized_.present()) name = "dequantize+linear";
     name.append(bias ? "+bias" : "").append(epilogue.name());
     call->name = arena_.copy(name);
     if (arena_.ok()) graph_.replace(epilogue.last(), call, inputs);
@@ -279,6 +320,7 @@ class Match {
   const int root_;
   const int block_;
   ScalarType type_ = ScalarType::Float;
+  QuantizedOperand quantized_;
 };
 
 }  // namespace
