@@ -134,7 +134,7 @@ class LowerAffineQuantization(GraphPass):
     Before    s, z = choose_qparams_affine(x, "ASYMMETRIC", [1, .., k], ...)
               y = dequantize_affine(quantize_affine(x, [1, .., k], s, z), [1, .., k], s, z)
               w = dequantize_affine(q, [1, group], scales, zeros)
-              y = mm(x, to(t(q), float32)) * flatten(scales)
+              y = mm(x, to(t(q), x.dtype)) * flatten(scales)
               y = _int_mm(quantize_affine(x, [1, .., k], s, z), t(q)) * s * flatten(scales)
     After     choose_qparams_per_token_asymmetric, (de)quantize_per_token,
               dequantize_per_channel_group, for the last two with one group a row, and
@@ -229,6 +229,9 @@ def _lower_groups(node: Node) -> bool:
 # What lies between a weight's part and where it is used, changing no value.
 _PASSED = (aten.to.dtype, aten.flatten.using_ints, aten.reshape.default)
 
+# The dtypes of products by weights that stay integers.
+_COMPUTED = (torch.float32, torch.float16, torch.bfloat16)
+
 
 def _lower_scaled_product(mm: Node) -> bool:
     """Scale the weight before the product, as every quantized weight is."""
@@ -247,9 +250,10 @@ def _lower_scaled_product(mm: Node) -> bool:
     n, k = q.meta["val"].shape
     if q.meta["val"].dtype != torch.int8 or not isinstance(scales, Node):
         return False
-    if tuple(scales.meta["val"].shape) != (n, 1) or mm.meta["val"].dtype != torch.float32:
+    dtype = mm.meta["val"].dtype
+    if tuple(scales.meta["val"].shape) != (n, 1) or dtype not in _COMPUTED:
         return False
-    args = (q, scales, None, -128, 127, torch.int8, k, torch.float32)
+    args = (q, scales, None, -128, 127, torch.int8, k, dtype)
     weight = insert_before(scaled, quantized_operators().dequantize_per_channel_group.default, args)
     product = insert_before(scaled, aten.linear.default, (x, weight), value=scaled.meta["val"])
     replace_node(scaled, product)
