@@ -150,8 +150,10 @@ void FewRowsDot(const FewRows<T>& f) {
   for (int64_t j = 0; j < f.n; j += kDots) {
     for (int64_t i = 0, pass = 0, rows; i < f.m; i += rows, ++pass) {
       rows = pass_rows(f.m - i);
-      next.begin = static_cast<int>(pass * kDots / n_passes);
-      next.end = static_cast<int>((pass + 1) * kDots / n_passes);
+      if (!f.is_cached) {
+        next.begin = static_cast<int>(pass * kDots / n_passes);
+        next.end = static_cast<int>((pass + 1) * kDots / n_passes);
+      }
       if (rows == 1) DotsOf<1>(f, i, j, next);
       if (rows == 2) DotsOf<2>(f, i, j, next);
       if (rows == 3 || rows == 4) DotsOf<4>(f, i, j, next);

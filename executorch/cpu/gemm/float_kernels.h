@@ -100,6 +100,7 @@ struct FewRows {
   int64_t n;
   float* sums;  // [m, n]
   int64_t ld_sums;
+  bool is_cached = false;  // several rows of A find B in a cache, so that nothing is prefetched
 };
 /// The most rows of A for which few_rows_axpy is faster than the driver, and the largest
 /// Microkernels::most_dot_rows of any instruction set.

@@ -8,7 +8,7 @@
 namespace executorch::cpu::gemm {
 
 /// Rows of weights: element (j, p) is (data[j * ld + p] - zero_points[g]) * scales[g] with
-/// g = j * groups + p / group. zero_points may be null.
+/// g = j * groups + p / group. Without scales they are 1, without zero_points 0.
 struct QuantizedRows {
   const int8_t* data;
   int64_t ld;
@@ -17,24 +17,17 @@ struct QuantizedRows {
   int64_t groups, group;
 };
 
-/// sums[i * ld_sums + j] = the dot product of row i of A with row j of the weights, i < m, j < n,
-/// of k elements each.
-struct FewQuantizedRows {
+/// sums[j] = the dot product of a row of A with row j of the weights, j < n, of k elements each.
+struct QuantizedRow {
   const float* a;
-  int64_t lda;
-  int64_t m;
   int64_t k;
   QuantizedRows weights;
   int64_t n;
   float* sums;
-  int64_t ld_sums;
 };
 
-/// The most rows of A for which few_rows_dot is faster than dequantizing panels.
-constexpr int64_t kMostQuantizedRows = 16;
-
 struct QuantizedKernels {
-  void (*few_rows_dot)(const FewQuantizedRows&);
+  void (*row_dots)(const QuantizedRow&);
   /// to[j * ld + p] = element (j, p0 + p), j < nj, p < np
   void (*dequantize)(const QuantizedRows& weights, int64_t nj, int64_t p0, int64_t np, float* to,
                      int64_t ld);

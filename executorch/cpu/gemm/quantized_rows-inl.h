@@ -1,5 +1,5 @@
-/// Products of few rows of floats by rows of 8-bit weights, which are read once, where they lie,
-/// and dequantized in registers.
+/// Dot products of a row of floats with rows of 8-bit weights, which are dequantized in registers,
+/// and dequantization of rows to memory.
 // clang-format off
 #if defined(EXECUTORCH_CPU_GEMM_QUANTIZED_ROWS_INL_H_) == defined(HWY_TARGET_TOGGLE)  // per target
 #ifdef EXECUTORCH_CPU_GEMM_QUANTIZED_ROWS_INL_H_
@@ -19,6 +19,9 @@ namespace HWY_NAMESPACE {
 using QuantizedBytes = hn::Rebind<int8_t, Floats>;
 using QuantizedInts = hn::Rebind<int32_t, Floats>;
 
+// How far ahead of their use, in bytes, weights are prefetched.
+constexpr int64_t kQuantizedAhead = 8192;
+
 HWY_INLINE V LoadQuantized(const int8_t* HWY_RESTRICT p) {
   const auto bytes = hn::LoadU(QuantizedBytes(), p);
   return hn::ConvertTo(Floats(), hn::PromoteTo(QuantizedInts(), bytes));
@@ -27,6 +30,10 @@ HWY_INLINE V LoadQuantizedN(const int8_t* HWY_RESTRICT p, size_t n) {
   HWY_ALIGN int8_t lanes[kLanes] = {};
   memcpy(lanes, p, std::min(n, sizeof(lanes)));
   return LoadQuantized(lanes);
+}
+
+HWY_INLINE V ScaleOf(const QuantizedRows& w, int64_t group) {
+  return hn::Set(Floats(), w.scales == nullptr ? 1.0f : w.scales[group]);
 }
 
 // Whether weights have zero points, as a type.
@@ -53,20 +60,22 @@ template <class HasZero>
 void DequantizeRows(HasZero, const QuantizedRows& w, int64_t nj, int64_t p0, int64_t np, float* to,
                     int64_t ld) {
   const Floats d;
+  const int64_t first = p0 / w.group, first_end = (first + 1) * w.group - p0;
   for (int64_t j = 0; j < nj; ++j, to += ld) {
     const int8_t* const from = w.data + j * w.ld + p0;
-    for (int64_t p = 0, end; p < np; p = end) {
-      const int64_t group = (p0 + p) / w.group, at = j * w.groups + group;
-      end = std::min(np, (group + 1) * w.group - p0);
-      const V scale = hn::Set(d, w.scales[at]);
+    int64_t at = j * w.groups + first;
+    for (int64_t p = 0, end = first_end; p < np; end += w.group, ++at) {
+      const int64_t stop = std::min(np, end);
+      const V scale = ScaleOf(w, at);
       const ZeroPoint<HasZero> zero(w, at);
-      for (; p + kLanes <= end; p += kLanes) {
+      for (; p + kLanes <= stop; p += kLanes) {
         hn::StoreU(hn::Mul(zero.From(LoadQuantized(from + p)), scale), d, to + p);
       }
-      if (p == end) continue;
-      const auto rest = static_cast<size_t>(end - p);
+      if (p == stop) continue;
+      const auto rest = static_cast<size_t>(stop - p);
       const V x = LoadQuantizedN(from + p, rest);
       StoreFloatsN(hn::Mul(zero.From(x), scale), d, to + p, rest);
+      p = stop;
     }
   }
 }
@@ -76,20 +85,24 @@ void Dequantize(const QuantizedRows& w, int64_t nj, int64_t p0, int64_t np, floa
                  [&](auto has_zero) HWY_ATTR { DequantizeRows(has_zero, w, nj, p0, np, to, ld); });
 }
 
-// The most rows of A whose dot products with kDots rows of the weights are computed at once.
-constexpr int kQuantizedDotRows = kManyRegisters ? 4 : 2;
-
-// The lanes' sums of products of elements [p, end), of one group, of a row of A and one of the
-// weights, without the scale. The element `ahead` elements behind the one that is read is
-// prefetched.
-template <class HasZero>
+// The lanes' sums of products of a group of elements, from element p on, of a row of A and one of
+// the weights, without the scale. The group has kVectors vectors, or any number of elements if that
+// is 0. The element `ahead` elements behind the one that is read is prefetched.
+template <int kVectors, class HasZero>
 HWY_INLINE V GroupDot(const float* HWY_RESTRICT a, const int8_t* HWY_RESTRICT b, int64_t p,
-                      int64_t end, int64_t ahead, const ZeroPoint<HasZero>& zero) {
+                      int64_t group, int64_t ahead, const ZeroPoint<HasZero>& zero) {
   const Floats d;
   const auto add = [&](int64_t at, V sum) HWY_ATTR {
     return hn::MulAdd(hn::LoadU(d, a + at), zero.From(LoadQuantized(b + at)), sum);
   };
+  __builtin_prefetch(b + p + ahead, 0, 2);
   V sum = hn::Zero(d);
+  if constexpr (kVectors > 0) {
+#pragma GCC unroll 4
+    for (int v = 0; v < kVectors; ++v) sum = add(p + v * kLanes, sum);
+    return sum;
+  }
+  const int64_t end = p + group;
   constexpr int kSums = 4;  // one sum would wait for itself
   if (p + kSums * kLanes <= end) {
     V sums[kSums] = {sum, sum, sum, sum};
@@ -100,7 +113,6 @@ HWY_INLINE V GroupDot(const float* HWY_RESTRICT a, const int8_t* HWY_RESTRICT b,
     }
     sum = hn::Add(hn::Add(sums[0], sums[1]), hn::Add(sums[2], sums[3]));
   }
-  if (p < end) __builtin_prefetch(b + p + ahead, 0, 2);
   for (; p + kLanes <= end; p += kLanes) sum = add(p, sum);
   if (p < end) {
     const auto rest = static_cast<size_t>(end - p);
@@ -111,101 +123,45 @@ HWY_INLINE V GroupDot(const float* HWY_RESTRICT a, const int8_t* HWY_RESTRICT b,
   return sum;
 }
 
-// The dot products of one row of A with kDots rows of the weights, from row j0 on. Memory bandwidth
-// is the bottleneck, so each row is read to its end.
-template <class HasZero>
-HWY_INLINE void RowDots(const FewQuantizedRows& f, int64_t i, int64_t j0, int64_t ahead) {
+// Memory bandwidth is the bottleneck, so each row is read to its end.
+template <int kVectors, class HasZero>
+void RowDots(const QuantizedRow& f) {
   const Floats d;
   const QuantizedRows& w = f.weights;
-  const float* const a = f.a + i * f.lda;
-  V sums[kDots];
-#pragma GCC unroll 4
-  for (int r = 0; r < kDots; ++r) {
-    const int64_t j = std::min(j0 + r, f.n - 1), first = j * w.groups;
-    const int8_t* const b = w.data + j * w.ld;
-    V even = hn::Zero(d), odd = hn::Zero(d);
-    const auto add = [&](int64_t g, V& sum) HWY_ATTR {
-      const ZeroPoint<HasZero> zero(w, first + g);
-      const V part = GroupDot(a, b, g * w.group, (g + 1) * w.group, ahead, zero);
-      sum = hn::MulAdd(part, hn::Set(d, w.scales[first + g]), sum);
-    };
-    int64_t g = 0;
-    for (; g + 2 <= w.groups; g += 2) {
-      add(g, even);
-      add(g + 1, odd);
-    }
-    if (g < w.groups) add(g, even);
-    sums[r] = hn::Add(even, odd);
-  }
-  HWY_ALIGN float found[kDots];
-  hn::StoreU(SumsOfLanes(d, sums), hn::CappedTag<float, 4>(), found);
-  for (int r = 0; r < kDots && j0 + r < f.n; ++r) f.sums[i * f.ld_sums + j0 + r] = found[r];
-}
-
-// The same for several rows of A, from row i0 on. Multiply-adds are the bottleneck. The last row
-// stands for those that do not exist.
-template <class HasZero>
-HWY_INLINE void RowsDots(const FewQuantizedRows& f, int64_t i0, int64_t j0, int64_t ahead) {
-  const Floats d;
-  constexpr int kHeight = kQuantizedDotRows;
-  const QuantizedRows& w = f.weights;
-  const float* a[kHeight];
-  for (int i = 0; i < kHeight; ++i) a[i] = f.a + std::min(i0 + i, f.m - 1) * f.lda;
-  const int8_t* b[kDots];
-  int64_t first[kDots];
-  for (int r = 0; r < kDots; ++r) {
-    const int64_t j = std::min(j0 + r, f.n - 1);
-    b[r] = w.data + j * w.ld;
-    first[r] = j * w.groups;
-  }
-  V acc[kHeight][kDots];
-#pragma GCC unroll 4
-  for (int i = 0; i < kHeight; ++i) {
-#pragma GCC unroll 4
-    for (int r = 0; r < kDots; ++r) acc[i][r] = hn::Zero(d);
-  }
-  for (int64_t g = 0; g < w.groups; ++g) {
-    const int64_t begin = g * w.group, end = begin + w.group;
-    const int64_t whole = begin + w.group / kLanes * kLanes;
-    const auto rest = static_cast<size_t>(end - whole);
+  const int64_t ahead = prefetch_distance(kQuantizedAhead, 1, f.k, w.ld);
+  for (int64_t j0 = 0; j0 < f.n; j0 += kDots) {
+    V sums[kDots];
 #pragma GCC unroll 4
     for (int r = 0; r < kDots; ++r) {
-      const V scale = hn::Set(d, w.scales[first[r] + g]);
-      const ZeroPoint<HasZero> zero(w, first[r] + g);
-      for (int64_t p = begin; p < whole; p += kLanes) {
-        if (ahead > 0) __builtin_prefetch(b[r] + p + ahead, 0, 2);
-        const V y = hn::Mul(zero.From(LoadQuantized(b[r] + p)), scale);
-#pragma GCC unroll 4
-        for (int i = 0; i < kHeight; ++i) {
-          acc[i][r] = hn::MulAdd(hn::LoadU(d, a[i] + p), y, acc[i][r]);
-        }
+      const int64_t j = std::min(j0 + r, f.n - 1), first = j * w.groups;
+      const int8_t* const b = w.data + j * w.ld;
+      V even = hn::Zero(d), odd = hn::Zero(d);
+      const auto add = [&](int64_t g, V& sum) HWY_ATTR {
+        const ZeroPoint<HasZero> zero(w, first + g);
+        const V part = GroupDot<kVectors>(f.a, b, g * w.group, w.group, ahead, zero);
+        sum = hn::MulAdd(part, ScaleOf(w, first + g), sum);
+      };
+      int64_t g = 0;
+      for (; g + 2 <= w.groups; g += 2) {
+        add(g, even);
+        add(g + 1, odd);
       }
-      if (rest == 0) continue;
-      const V y = hn::Mul(zero.From(LoadQuantizedN(b[r] + whole, rest)), scale);
-      for (int i = 0; i < kHeight; ++i) {
-        acc[i][r] = hn::MulAdd(LoadFloatsN(d, a[i] + whole, rest), y, acc[i][r]);
-      }
+      if (g < w.groups) add(g, even);
+      sums[r] = hn::Add(even, odd);
     }
-  }
-  HWY_ALIGN float found[kDots];
-  for (int i = 0; i < kHeight && i0 + i < f.m; ++i) {
-    hn::StoreU(SumsOfLanes(d, acc[i]), hn::CappedTag<float, 4>(), found);
-    for (int r = 0; r < kDots && j0 + r < f.n; ++r) {
-      f.sums[(i0 + i) * f.ld_sums + j0 + r] = found[r];
-    }
+    HWY_ALIGN float found[kDots];
+    hn::StoreU(SumsOfLanes(d, sums), hn::CappedTag<float, 4>(), found);
+    for (int r = 0; r < kDots && j0 + r < f.n; ++r) f.sums[j0 + r] = found[r];
   }
 }
 
-void QuantizedRowsDot(const FewQuantizedRows& f) {
-  const int64_t together = f.m > 1 ? kDots : 1;
-  const int64_t ahead = prefetch_distance(kDotsAheadBytes, together, f.k, f.weights.ld);
+void QuantizedRowDots(const QuantizedRow& f) {
   WithZeroPoints(f.weights, [&](auto has_zero) HWY_ATTR {
     using HasZero = decltype(has_zero);
-    for (int64_t j = 0; j < f.n; j += kDots) {
-      int64_t i = 0;
-      for (; i + 1 < f.m; i += kQuantizedDotRows) RowsDots<HasZero>(f, i, j, i == 0 ? ahead : 0);
-      if (i < f.m) RowDots<HasZero>(f, i, j, i == 0 ? ahead : 0);
-    }
+    // Groups of 32 elements, in most instruction sets.
+    if (f.weights.group == 2 * kLanes) return RowDots<2, HasZero>(f);
+    if (f.weights.group == 4 * kLanes) return RowDots<4, HasZero>(f);
+    RowDots<0, HasZero>(f);
   });
 }
 

@@ -1,6 +1,7 @@
 #include <executorch/cpu/gemm/quantized_weights.h>
 
-#include <executorch/cpu/gemm/float_blocks.h>
+#include <executorch/cpu/gemm/split_blocks.h>
+#include <executorch/cpu/gemm/transposed_blocks.h>
 #include <executorch/cpu/loop_reads.h>
 
 namespace executorch::cpu {
@@ -14,69 +15,121 @@ constexpr int64_t kTaskColumns = 192, kLeastTaskColumns = 32;
 // The arguments that the weights' rows [j, ...) add to a microkernel's.
 QuantizedRows rows_from(const QuantizedWeights& w, int64_t k, int64_t j) {
   const int64_t groups = k / w.group;
-  return {w.data + j * w.row_stride,
-          w.row_stride,
-          w.scales + j * groups,
-          w.zero_points == nullptr ? nullptr : w.zero_points + j * groups,
-          groups,
-          w.group};
+  const auto from = [&](const float* of_groups) {
+    return of_groups == nullptr ? nullptr : of_groups + j * groups;
+  };
+  return {w.data + j * w.row_stride, w.row_stride, from(w.scales),
+          from(w.zero_points),       groups,       w.group};
 }
 
 // A product of few rows of A, which reads the weights once and where they lie.
 template <class T>
-[[nodiscard]] bool multiply_few(const Gemm<T>& g, const QuantizedWeights& w, Scratch& scratch) {
-  const Scratch::Frame frame(scratch);
-  const bool in_place = std::is_same_v<T, float> && g.a.col_stride == 1;
-  const int64_t lda = in_place ? g.a.row_stride : round_up(g.k, kMostLanes);
-  float* rows = nullptr;
-  if (!in_place) {
-    rows = scratch.array<float>(Size(g.batch) * g.m * lda);
-    if (rows == nullptr) return false;
-    for (int64_t s = 0; s < g.batch; ++s) {
-      Matrix<const T> a = g.a;
-      a.data += s * g.a_batch;
-      convert_rows(a, g.m, g.k, rows + s * g.m * lda, lda);
-    }
-  }
-  const auto a_of = [&](int64_t s) -> const float* {
-    if constexpr (std::is_same_v<T, float>) {
-      if (in_place) return g.a.data + s * g.a_batch;
-    }
-    return rows + s * g.m * lda;
-  };
-  const int64_t chunk =
-      Division::even_columns(g.batch * g.n, kMostLanes, kLeastTaskColumns, kTaskColumns);
-  const int64_t n_chunks = ceil_div(g.n, chunk);
-  if (g.batch == 1 && g.n > kTaskColumns && g.k * g.n >= kLeastReads) {
-    will_read({w.data, chunk * w.row_stride, chunk, g.k, w.row_stride});
-  }
-  const int64_t work = chunk * g.k * std::max<int64_t>(g.m / 2, 1);
-  parallel_for(g.batch * n_chunks, ceil_div(kGrainWork / 4, work), [&](int64_t begin, int64_t end) {
-    alignas(64) float sums[kMostQuantizedRows * kTaskColumns];
-    for (int64_t i = begin; i < end; ++i) {
-      const int64_t s = i / n_chunks, j0 = i % n_chunks * chunk;
-      const int64_t n = std::min(chunk, g.n - j0);
-      kernels().quantized.few_rows_dot(
-          {a_of(s), lda, g.m, g.k, rows_from(w, g.k, j0), n, sums, kTaskColumns});
-      row<T>().finish({&g, s, sums, kTaskColumns, 0, g.m, j0, n});
-    }
-  });
-  return true;
-}
+class FewRowsProduct {
+ public:
+  FewRowsProduct(const Gemm<T>& g, const QuantizedWeights& w)
+      : g_(g),
+        w_(w),
+        in_place_(std::is_same_v<T, float> && g.a.col_stride == 1),
+        lda_(in_place_ ? g.a.row_stride : round_up(g.k, kMostLanes)) {}
 
-// What produce() is given.
-struct PanelSource {
-  const QuantizedWeights& weights;
-  int64_t k;
+  [[nodiscard]] bool run(Scratch& scratch) {
+    const Scratch::Frame frame(scratch);
+    if (!in_place_ && !convert_a(scratch)) return false;
+    const int64_t chunk =
+        Division::even_columns(g_.batch * g_.n, kMostLanes, kLeastTaskColumns, kTaskColumns);
+    const int64_t n_chunks = ceil_div(g_.n, chunk);
+    const Size dequantized = g_.m > 1 ? Size(kRows) * round_up(Size(g_.k), kMostLanes) : Size(0);
+    ThreadScratch<float> buffers(scratch, dequantized);
+    if (!buffers) return false;
+    if (g_.batch == 1 && g_.n > kTaskColumns && g_.k * g_.n >= kLeastReads) {
+      will_read({w_.data, chunk * w_.row_stride, chunk, g_.k, w_.row_stride});
+    }
+    const int64_t grain = ceil_div(kGrainWork / 4, chunk * g_.k * std::max<int64_t>(g_.m / 2, 1));
+    buffers.parallel_for(g_.batch * n_chunks, grain,
+                         [&](int64_t begin, int64_t end, float* buffer) {
+                           alignas(64) float sums[kMostDotRows * kTaskColumns];
+                           for (int64_t i = begin; i < end; ++i) {
+                             const int64_t s = i / n_chunks, j0 = i % n_chunks * chunk;
+                             const int64_t n = std::min(chunk, g_.n - j0);
+                             g_.m == 1 ? add_row(s, j0, n, sums) : add_rows(s, j0, n, buffer, sums);
+                             row<T>().finish({&g_, s, sums, kTaskColumns, 0, g_.m, j0, n});
+                           }
+                         });
+    return true;
+  }
+
+ private:
+  // The rows of weights that are dequantized at once.
+  static constexpr int64_t kRows = 4;
+
+  bool convert_a(Scratch& scratch) {
+    rows_ = scratch.array<float>(Size(g_.batch) * g_.m * lda_);
+    for (int64_t s = 0; s < g_.batch && rows_ != nullptr; ++s) {
+      Matrix<const T> a = g_.a;
+      a.data += s * g_.a_batch;
+      convert_rows(a, g_.m, g_.k, rows_ + s * g_.m * lda_, lda_);
+    }
+    return rows_ != nullptr;
+  }
+  const float* a(int64_t s) const {
+    if constexpr (std::is_same_v<T, float>) {
+      if (in_place_) return g_.a.data + s * g_.a_batch;
+    }
+    return rows_ + s * g_.m * lda_;
+  }
+
+  void add_row(int64_t s, int64_t j0, int64_t n, float* sums) const {
+    kernels().quantized.row_dots({a(s), g_.k, rows_from(w_, g_.k, j0), n, sums});
+  }
+  // Weights are dequantized once for all rows of A, into a cache.
+  void add_rows(int64_t s, int64_t j0, int64_t n, float* buffer, float* sums) const {
+    const int64_t ld = round_up(g_.k, kMostLanes);
+    for (int64_t j = 0; j < n; j += kRows) {
+      const int64_t nj = std::min(kRows, n - j);
+      kernels().quantized.dequantize(rows_from(w_, g_.k, j0 + j), nj, 0, g_.k, buffer, ld);
+      row<float>().few_rows_dot(
+          {a(s), lda_, g_.m, g_.k, buffer, ld, nj, sums + j, kTaskColumns, true});
+    }
+  }
+
+  const Gemm<T>& g_;
+  const QuantizedWeights& w_;
+  const bool in_place_;
+  const int64_t lda_;
+  float* rows_ = nullptr;  // A as floats, unless it is used where it lies
 };
 
-// Dequantizes a panel: MatrixSource::produce as B.
-void produce(const void* source, int64_t, int64_t j0, int64_t nj, int64_t p0, int64_t np, float* to,
-             int64_t ld) {
+// Up to as many rows of A, weights are the left operand of the transposed product. More rows than
+// fit half of the L2 cache are divided into blocks, each of which dequantizes all weights; panels,
+// which more blocks of C share, cost less then. It is a constant, so that sums have the same order
+// on every machine.
+constexpr int64_t kMostTransposedRows = 256;
+
+// What is dequantized: the matrix of a MatrixSource.
+struct Rows {
+  const QuantizedWeights& weights;
+  int64_t k, n;
+};
+
+// Dequantizes columns of B, as rows of A. Those behind them are prefetched.
+void produce_rows(const void* rows, int64_t, int64_t j0, int64_t nj, int64_t p0, int64_t np,
+                  float* to, int64_t ld) {
+  const auto& [weights, k, n] = *static_cast<const Rows*>(rows);
+  kernels().quantized.dequantize(rows_from(weights, k, j0), nj, p0, np, to, ld);
+  for (int64_t j = j0 + nj; j < std::min(j0 + 2 * nj, n); ++j) {
+    const int8_t* const row = weights.data + j * weights.row_stride + p0;
+    for (int64_t p = 0; p < np; p += kLine) __builtin_prefetch(row + p, 0, 2);
+  }
+  keep_prefetches();
+}
+
+// Dequantizes a panel of B.
+void produce_panel(const void* source, int64_t, int64_t j0, int64_t nj, int64_t p0, int64_t np,
+                   float* to, int64_t ld) {
   constexpr int64_t kPiece = 4 * kMostLanes;
   alignas(64) float piece[kMostPanelColumns * kPiece];
-  const auto& [weights, k] = *static_cast<const PanelSource*>(source);
-  const QuantizedRows rows = rows_from(weights, k, j0);
+  const auto* const from = static_cast<const Rows*>(source);
+  const QuantizedRows rows = rows_from(from->weights, from->k, j0);
   for (int64_t p = 0; p < np; p += kPiece) {
     const int64_t n = std::min(kPiece, np - p);
     kernels().quantized.dequantize(rows, nj, p0 + p, n, piece, kPiece);
@@ -91,14 +144,20 @@ template <class T>
 bool multiply(const Gemm<T>& g, const QuantizedWeights& weights, Scratch& scratch) {
   if (g.m <= 0 || g.n <= 0 || g.batch <= 0) return true;
   if (!is_countable(g.batch, g.m, g.n, g.k)) return false;
-  if (g.m <= gemm::kMostQuantizedRows) {
-    scratch.add_products(Size(g.batch) * g.m * g.n * g.k);
-    return gemm::multiply_few(g, weights, scratch);
+  const Size products = Size(g.batch) * g.m * g.n * g.k;
+  if (g.m <= gemm::row<float>().most_dot_rows) {
+    scratch.add_products(products);
+    return gemm::FewRowsProduct<T>(g, weights).run(scratch);
   }
-  const gemm::PanelSource source{weights, g.k};
+  const gemm::Rows rows{weights, g.k, g.n};
   Gemm<T> product = g;
   product.b = {};
-  product.b_source = {gemm::produce, &source};
+  product.b_source = {gemm::produce_panel, &rows};
+  if (g.m <= gemm::kMostTransposedRows && !gemm::SplitBlocks<T>::pays(product) &&
+      gemm::TransposedBlocks<T>::takes_rows_of(g)) {
+    scratch.add_products(products);
+    return gemm::TransposedBlocks<T>::run(g, scratch, {gemm::produce_rows, &rows});
+  }
   return product.run(scratch);
 }
 

@@ -105,7 +105,7 @@ TYPED_TEST_SUITE(QuantizedWeightsOf, Types);
 TYPED_TEST(QuantizedWeightsOf, AgreeWithSumsOfDequantizedWeights) {
   for_each_target([] {
     for (const bool zero_points : {false, true}) {
-      for (const int64_t m : {1, 2, 3, 4, 5, 7, 16, 17, 40}) {
+      for (const int64_t m : {1, 2, 3, 5, 7, 16, 30, 31, 41}) {
         for (const auto& [k, group] : {std::pair{64, 32}, {70, 70}, {70, 7}, {33, 1}, {256, 128}}) {
           for (const int64_t n : {1, 3, 50, 205}) {
             const Example<TypeParam> example({m, n, k, group, zero_points});
@@ -128,8 +128,8 @@ TYPED_TEST(QuantizedWeightsOf, TakeBatchesAndColumns) {
 }
 
 TYPED_TEST(QuantizedWeightsOf, AreTheSameForAnyNumberOfThreads) {
-  for (const int64_t m : {1, 9, 70}) {
-    const Example<TypeParam> example({m, 700, 1600, 32});
+  for (const int64_t m : {1, 9, 70, 300}) {
+    const Example<TypeParam> example({m, 310, 1600, 32});
     const std::vector<TypeParam> first = example.result(nullptr);
     example.compare(first);
     for (const size_t threads : {2, 3, 17}) {

@@ -225,7 +225,7 @@ bool fill<Source::Storage, HWY_TARGET>(Kernels& kernels) {
 #define ET_ROW(T, name) HWY_NAMESPACE::FillRow(kernels.row<T>());
   ET_STORED_FLOATS(ET_ROW)
 #undef ET_ROW
-  kernels.quantized = {HWY_NAMESPACE::QuantizedRowsDot, HWY_NAMESPACE::Dequantize};
+  kernels.quantized = {HWY_NAMESPACE::QuantizedRowDots, HWY_NAMESPACE::Dequantize};
   kernels.add_slices = HWY_NAMESPACE::AddSlices;
   return true;
 }

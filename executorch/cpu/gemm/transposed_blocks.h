@@ -19,17 +19,24 @@ class TransposedBlocks : public Blocks<T> {
 
  public:
   static bool pays(const Gemm<T>& g) {
-    return g.batch == 1 && g.b.row_stride == 1 && g.b.col_stride != 1 && g.a.col_stride == 1 &&
-           g.a_source.produce == nullptr && g.b_source.produce == nullptr && g.m < g.n && g.k > 0;
+    return g.b.row_stride == 1 && g.b.col_stride != 1 && g.b_source.produce == nullptr &&
+           takes_rows_of(g);
   }
-  /// Computes a product of more rows than dot products take. Returns false, before anything is
-  /// written, if memory is refused.
-  [[nodiscard]] static bool run(const Gemm<T>& g, Scratch& scratch) {
+  /// Whether B may be anything of which a MatrixSource produces columns.
+  static bool takes_rows_of(const Gemm<T>& g) {
+    return g.batch == 1 && g.a.col_stride == 1 && g.a_source.produce == nullptr && g.m < g.n &&
+           g.k > 0;
+  }
+  /// Computes a product of more rows than dot products take. `columns`, if set, produces columns of
+  /// B, as rows of A. Returns false, before anything is written, if memory is refused.
+  [[nodiscard]] static bool run(const Gemm<T>& g, Scratch& scratch,
+                                const MatrixSource<float>& columns = {}) {
     const Scratch::Frame frame(scratch);
     Gemm<T> product = transposed(g);
+    product.a_source = columns;
     product.n -= count_dots(g.m);
-    const Size columns = round_up(Size(product.n), row<T>().width_step);
-    float* const panels = scratch.array<float>(columns * g.k);
+    const Size width = round_up(Size(product.n), row<T>().width_step);
+    float* const panels = scratch.array<float>(width * g.k);
     if (panels == nullptr) return false;
     pack_a(g, product.n, panels);
     return Driver(TransposedBlocks(g, product, panels)).run(scratch);
@@ -63,6 +70,7 @@ class TransposedBlocks : public Blocks<T> {
     state.sums_row = division_.n_slices == 1 ? state.i - state.group : state.i;
     Base::prepare_tile(t, buffers, state);
     state.ahead = {};
+    if (g_.a_source.produce != nullptr) return;
     if (tile + 1 < n_tiles) {
       fetch_rows(t, state.i + state.height, state);
     } else if (state.after != nullptr) {
@@ -164,6 +172,7 @@ class TransposedBlocks : public Blocks<T> {
       f.n = state.height;
       f.sums = found;
       f.ld_sums = kMostRows;
+      f.is_cached = true;
       row_.few_rows_dot(f);
       float* sums = dots(buffers, state.sums_row);
       for (int64_t i = 0; i < n_dots_; ++i, sums += sums_rows()) {

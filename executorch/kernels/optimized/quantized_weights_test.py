@@ -18,7 +18,7 @@ from torchao.quantization.quant_primitives import MappingType
 
 from executorch.kernels.optimized.fusion_test import Case, run
 
-ROWS = (5, 1, 2, 3, 16, 17, 40)
+ROWS = (5, 1, 2, 3, 15, 16, 40)
 SMALL, LARGE = (96, 160), (1024, 1024)  # large: a product reads its weights by rows
 CONFIGS = {
     "rows": IntxWeightOnlyConfig(torch.int8, PerAxis(0)),
@@ -56,6 +56,24 @@ def test_activations_may_be_quantized_too() -> None:
     quantize_(module, Int8DynamicActivationIntxWeightConfig(torch.int4, PerGroup(32)))
     inputs = [(torch.randn(2, rows, SMALL[0]),) for rows in ROWS]
     run(Case(module, inputs, 2 * SMALL[1], {"x": {1: Dim("rows", max=64)}}, FUSED))
+
+
+class ScaledAfterwards(nn.Module):
+    """As many write layers with 8-bit weights by hand."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.w = nn.Buffer(torch.randint(-128, 128, SMALL[::-1], dtype=torch.int8))
+        self.scales = nn.Buffer(torch.rand(SMALL[1]))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return F.linear(x, self.w.to(x.dtype)) * self.scales
+
+
+def test_weights_may_be_cast_and_products_scaled() -> None:
+    inputs = [(torch.randn(rows, SMALL[0]),) for rows in ROWS]
+    shapes = {"x": {0: Dim("rows", max=64)}}
+    run(Case(ScaledAfterwards(), inputs, SMALL[0], shapes, ["dequantize+linear"]))
 
 
 class Product(nn.Module):
