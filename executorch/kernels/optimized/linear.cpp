@@ -168,6 +168,7 @@ bool run_typed(const LinearCall& call, const Product& p, cpu::Scratch& scratch) 
       !p.views[kResidual].stride(2, gemm.residual.col_stride)) {
     return false;
   }
+  gemm.alpha = call.quantized.scale;
   gemm.act = call.act;
   gemm.act_last = call.act_last;
   int first_outer = 0;

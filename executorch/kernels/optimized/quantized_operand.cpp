@@ -49,6 +49,7 @@ class Dequantization {
   Dequantization(const Graph& graph, int node) : graph_(graph), node_(node) {}
 
   bool find(QuantizedOperand& found) const {
+    if (graph_.is(node_, "quantized_decomposed::dequantize_per_tensor.out")) return find_one(found);
     constexpr std::string_view kRows = "quantized_decomposed::dequantize_per_channel.out";
     constexpr std::string_view kGroups = "quantized_decomposed::dequantize_per_channel_group.out";
     const bool in_groups = graph_.is(node_, kGroups);
@@ -74,6 +75,17 @@ class Dequantization {
   }
 
  private:
+  // The operator's arguments (Tensor input, float scale, int zero_point, ...).
+  bool find_one(QuantizedOperand& found) const {
+    const auto scale = graph_.constant_number(graph_.arg(node_, 1));
+    if (!is_weight(graph_, graph_.arg_id(node_, 0)) || !scale.has_value() || number(2) != 0 ||
+        number(5) != static_cast<int64_t>(ScalarType::Char)) {
+      return false;
+    }
+    found.group = tensor(0).size(1);
+    found.scale = static_cast<float>(*scale);
+    return true;
+  }
   const Tensor& tensor(size_t i) const { return graph_.arg(node_, i)->toTensor(); }
   // -1 if it is not the same in every call, or no size of a dimension.
   int64_t number(size_t i) const {

@@ -9,9 +9,10 @@
 namespace executorch::optimized {
 
 struct QuantizedOperand {
-  const EValue* scales = nullptr;       // null: all are 1
+  const EValue* scales = nullptr;       // null: all are `scale`, which read() does not apply
   const EValue* zero_points = nullptr;  // null: all are 0
   int64_t group = 0;                    // 0: the operand is no such weight
+  float scale = 1;
 
   bool present() const { return group > 0; }
   /// Sets `weights` to those of the matrix `integers`. Scales and zero points that are no floats
@@ -21,8 +22,8 @@ struct QuantizedOperand {
 };
 
 /// Whether the value at which `chain` begins is a constant matrix of int8 that is dequantized in
-/// `block`, by a scale for each row or for groups of a row's elements, or only cast (the program
-/// then scales the product). If so, the chain begins at the integers afterwards.
+/// `block`, by a scale for all, for each row or for groups of a row's elements, or only cast (the
+/// program then scales the product). If so, the chain begins at the integers afterwards.
 bool find_quantized(const Graph& graph, int block, Graph::Chain& chain, QuantizedOperand& found);
 
 }  // namespace executorch::optimized

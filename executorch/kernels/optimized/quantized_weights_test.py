@@ -83,6 +83,27 @@ def test_weights_may_be_cast_and_products_scaled() -> None:
     run(Case(ScaledAfterwards(), inputs, SMALL[0], shapes, ["dequantize+linear"]))
 
 
+class OneScale(nn.Module):
+    """As the quantizers of pt2e leave weights."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.w = nn.Buffer(torch.randint(-128, 128, SMALL[::-1], dtype=torch.int8))
+        self.bias = nn.Parameter(torch.rand(SMALL[1]))
+
+    def forward(self, x: Tensor) -> Tensor:
+        weight = torch.ops.quantized_decomposed.dequantize_per_tensor(
+            self.w, 0.03, 0, -127, 127, torch.int8
+        )
+        return F.relu(F.linear(x, weight, self.bias))
+
+
+def test_one_scale_for_all_weights() -> None:
+    inputs = [(torch.randn(rows, SMALL[0]),) for rows in ROWS]
+    shapes = {"x": {0: Dim("rows", max=64)}}
+    run(Case(OneScale(), inputs, SMALL[0], shapes, ["dequantize+linear+bias+relu"]))
+
+
 class Product(nn.Module):
     """By weights with scales for each index of dimension `axis`, transposed on the way or not."""
 

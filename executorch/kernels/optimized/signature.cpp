@@ -13,6 +13,7 @@ using runtime::EValue;
 // outputs follow: tensors, or a list of tensors if the signature ends with "...".
 const std::unordered_map<std::string_view, std::string_view>& signatures() {
   static const auto* const table = new std::unordered_map<std::string_view, std::string_view>{
+      {"quantized_decomposed::dequantize_per_tensor.out", "TSIIIIi"},
       {"quantized_decomposed::dequantize_per_channel.out", "TTtIIIIi"},
       {"quantized_decomposed::dequantize_per_channel_group.out", "TTtIIIII"},
       {"et_view.default", "TL"},
