@@ -425,6 +425,22 @@ def test_damaged_tokenizers_and_options(folder: Path) -> None:
     generate(folder, program, "--prompt", "a", *largest)
 
 
+def test_chat_templates_read_variables(folder: Path) -> None:
+    program = ("chat", "Model-incremental.pte", "--tokenizer", "vocab.json", "--tokens", 3, *GREEDY)
+    template = ("--template", "{{ messages[0].content if plain else word }}")
+
+    def answer(kwargs: str) -> subprocess.CompletedProcess[str]:
+        given = ("--chat-template-kwargs", kwargs)
+        return run(folder, *program, *template, *given, stdin="hello\n")
+
+    for kwargs, prompt in (('{"plain": true}', "hello"), ('{"word": "world"}', "world")):
+        done = answer(kwargs)
+        assert done.stdout == greedy(made(Model), prompt, 3) + "\n", done.stderr
+    for damaged in ("[1]", '{"plain": tr'):
+        done = answer(damaged)
+        assert done.returncode == 1 and f"is {damaged}; expected a JSON object" in done.stderr
+
+
 def test_chat_answers_each_line(folder: Path) -> None:
     class Pairs(nn.Module):
         """The next letter is the one after the last."""

@@ -293,6 +293,8 @@ void add_chat(CLI::App& app) {
   add_name(verb, "--template", options.chat_template,
            "How a conversation is written: chatml, llama2, llama3, gemma, phi, mistral, plain, "
            "or a file with a Jinja template. Default: what the model comes with");
+  verb.add_option("--chat-template-kwargs", options.template_variables,
+                  "Variables for the template, as JSON: '{\"enable_thinking\": false}'");
   verb.add_option("--system", options.system, "The system message");
   verb.add_flag("--json", options.text.json, "Print one JSON object for each answer instead");
 }

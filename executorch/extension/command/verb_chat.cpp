@@ -44,6 +44,11 @@ class Chat {
  public:
   Chat(const ChatVerb& verb, TextRun& run)
       : verb_(verb), run_(run), template_(choose_template(verb, run.engine())) {
+    const std::string& variables = verb.template_variables;
+    if (!variables.empty() && !devtools::Json::parse(variables, nullptr, false).is_object()) {
+      fail("--chat-template-kwargs is " + variables +
+           "; expected a JSON object, such as {\"enable_thinking\": false}");
+    }
     generation_ = run.generation();
     for (const std::string& stop : template_.stop_strings()) {
       generation_.stop_strings.push_back(stop);
@@ -83,7 +88,7 @@ class Chat {
  private:
   std::vector<uint64_t> encode() const {
     std::string cause;
-    const auto prompt = template_.render(messages_, cause);
+    const auto prompt = template_.render(messages_, cause, "", verb_.template_variables);
     if (!prompt.has_value()) fail("the chat template refuses the conversation: " + cause);
     return run_.encode(prompt->text, prompt->begins_with_bos ? 1 : 0);
   }

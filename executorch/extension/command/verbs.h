@@ -126,6 +126,8 @@ struct ChatVerb {
   TextOptions text;
   /// A template's name, or a file with a Jinja text; empty: the model's.
   std::string chat_template;
+  /// The JSON of an object; empty: no variables.
+  std::string template_variables;
   std::string system;
 };
 void chat(const ChatVerb& verb);
