@@ -4,7 +4,7 @@
 #define HWY_TARGET_INCLUDE "executorch/cpu/nn/elementwise.cpp"
 #include <hwy/foreach_target.h>  // must come before highway.h
 
-#include <executorch/cpu/nn/math-inl.h>
+#include <executorch/cpu/nn/functions-inl.h>
 #include <executorch/cpu/nn/short_math-inl.h>
 #include <executorch/cpu/storage-inl.h>
 
@@ -83,18 +83,11 @@ void CombineAs(Arithmetic op, const Operand& a, const Operand& b, void* y, int64
 
 template <class T>
 void MapAs(Function function, const T* x, T* y, int64_t n) {
-#define ET_FUNCTION(name, expression) \
-  case Function::name:                \
-    return Map(x, y, n, [](auto d, auto v) HWY_ATTR { return expression; });
-  switch (function) {
-    ET_FUNCTION(Exp, Exp(d, v))
-    ET_FUNCTION(Erf, Erf(d, v))
-    ET_FUNCTION(Log, Log(d, v))
-    ET_FUNCTION(Log2, Log2(d, v))
-    ET_FUNCTION(Sqrt, (static_cast<void>(d), hn::Sqrt(v)))
-    ET_FUNCTION(Rsqrt, hn::Div(hn::Set(d, 1.0f), hn::Sqrt(v)))
-  }
-#undef ET_FUNCTION
+#define ET_ROW(name, op) \
+  case Function::name:   \
+    return Map(x, y, n, [](auto d, auto v) HWY_ATTR { return name(d, v); });
+  switch (function) { ET_FUNCTIONS(ET_ROW) }
+#undef ET_ROW
 }
 
 void ApplyActivation(const Activation& act, Type type, const void* x, void* y, int64_t n) {
@@ -114,6 +107,18 @@ void ApplyFunction(Function f, Type type, const void* x, void* y, int64_t n) {
   with_type(type, [&](auto t) HWY_ATTR {
     using T = decltype(t);
     MapAs(f, static_cast<const T*>(x), static_cast<T*>(y), n);
+  });
+}
+
+void ApplyElu(const Elu& elu, Type type, const void* x, void* y, int64_t n) {
+  with_type(type, [&](auto t) HWY_ATTR {
+    using T = decltype(t);
+    Map(static_cast<const T*>(x), static_cast<T*>(y), n, [&](auto d, auto v) HWY_ATTR {
+      const auto exponential = Expm1(d, hn::Mul(v, hn::Set(d, elu.inner)));
+      const auto negative = hn::Mul(exponential, hn::Set(d, elu.negative));
+      const auto positive = hn::Mul(v, hn::Set(d, elu.positive));
+      return hn::IfThenElse(hn::Le(v, hn::Zero(d)), negative, positive);
+    });
   });
 }
 
@@ -142,10 +147,14 @@ namespace executorch::cpu {
 
 HWY_EXPORT(ApplyActivation);
 HWY_EXPORT(ApplyFunction);
+HWY_EXPORT(ApplyElu);
 HWY_EXPORT(ApplyArithmetic);
 
 void apply(const Activation& act, Type type, const void* x, void* y, int64_t n) {
   HWY_DYNAMIC_DISPATCH(ApplyActivation)(act, type, x, y, n);
+}
+void apply(const Elu& elu, Type type, const void* x, void* y, int64_t n) {
+  HWY_DYNAMIC_DISPATCH(ApplyElu)(elu, type, x, y, n);
 }
 void apply(Function f, Type type, const void* x, void* y, int64_t n) {
   HWY_DYNAMIC_DISPATCH(ApplyFunction)(f, type, x, y, n);

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <executorch/cpu/activation.h>
+#include <executorch/cpu/function.h>
 #include <executorch/cpu/types.h>
 
 #include <cstdint>
@@ -17,10 +18,14 @@ inline void apply(const Activation& act, const float* x, float* y, int64_t n) {
   apply(act, Type::F32, x, y, n);
 }
 
-/// Log2 is exact for powers of 2.
-enum class Function : uint8_t { Exp, Erf, Log, Log2, Sqrt, Rsqrt };
 /// y[i] = f(x[i])
 void apply(Function f, Type type, const void* x, void* y, int64_t n);
+
+/// y[i] = (e^(inner x[i]) - 1) negative where x[i] <= 0, else x[i] positive
+struct Elu {
+  float negative = 1, positive = 1, inner = 1;
+};
+void apply(const Elu& elu, Type type, const void* x, void* y, int64_t n);
 
 /// Maximum and Minimum are NaN where an operand is NaN.
 enum class Arithmetic : uint8_t { Add, Subtract, Multiply, Divide, Maximum, Minimum };

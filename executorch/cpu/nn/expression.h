@@ -3,6 +3,7 @@
 #pragma once
 
 #include <executorch/cpu/activation.h>
+#include <executorch/cpu/function.h>
 #include <executorch/cpu/types.h>
 
 #include <cstdint>
@@ -28,16 +29,15 @@ struct Expression {
     Linear,    // scale * a + shift
     Quotient,  // a / scale
     Over,      // scale / a
-    Sqrt,
-    Exp,
-    Erf,
     Abs,
+    Apply,  // function(a)
     Act,
   };
   struct Step {
     Op op = Op::Add;
     uint8_t to = 0, a = 0, b = 0;
     float scale = 1, shift = 0;
+    Function function = Function::Exp;
     Activation act = {};
   };
   /// A loop: its size, and the strides of inputs and result in elements; 0 broadcasts.

@@ -10,7 +10,8 @@
 #define HWY_TARGET_INCLUDE "executorch/cpu/nn/math_test.cpp"
 #include <hwy/foreach_target.h>  // must come before highway.h
 
-#include <executorch/cpu/nn/math-inl.h>
+#include <executorch/cpu/function.h>
+#include <executorch/cpu/nn/functions-inl.h>
 #include <executorch/cpu/storage-inl.h>
 
 HWY_BEFORE_NAMESPACE();
@@ -30,12 +31,11 @@ void Map(const std::vector<float>& x, std::vector<float>& y, const F& f) {
   void Map##name(const std::vector<float>& x, std::vector<float>& y) { \
     Map(x, y, [](auto d, auto v) HWY_ATTR { return name(d, v); });     \
   }
-ET_MAP(Exp)
+#define ET_ROW(name, op) ET_MAP(name)
+ET_FUNCTIONS(ET_ROW)
+#undef ET_ROW
 ET_MAP(Exp2OfNegative)
-ET_MAP(Log)
-ET_MAP(Log2)
 ET_MAP(Tanh)
-ET_MAP(Erf)
 ET_MAP(NormalCdf)
 ET_MAP(Sigmoid)
 ET_MAP(Gelu)
@@ -67,12 +67,11 @@ HWY_AFTER_NAMESPACE();
 namespace executorch::cpu {
 namespace {
 
-HWY_EXPORT(MapExp);
+#define ET_ROW(name, op) HWY_EXPORT(Map##name);
+ET_FUNCTIONS(ET_ROW)
+#undef ET_ROW
 HWY_EXPORT(MapExp2OfNegative);
-HWY_EXPORT(MapLog);
-HWY_EXPORT(MapLog2);
 HWY_EXPORT(MapTanh);
-HWY_EXPORT(MapErf);
 HWY_EXPORT(MapNormalCdf);
 HWY_EXPORT(MapSigmoid);
 HWY_EXPORT(MapGelu);
@@ -113,6 +112,15 @@ void expect_ulps(const Map& map, const F& f, float low, float high, const Bound&
   }
 }
 
+namespace standard {
+using std::acos, std::acosh, std::asin, std::asinh, std::atan, std::atanh, std::cos, std::cosh;
+using std::erf, std::exp, std::expm1, std::log, std::log10, std::log1p, std::log2, std::sin;
+using std::sinh, std::sqrt, std::tan;
+double rsqrt(double x) {
+  return 1 / std::sqrt(x);
+}
+}  // namespace standard
+
 double normal_cdf(double x) {
   return 0.5 * std::erfc(-x / std::sqrt(2.0));
 }
@@ -146,6 +154,51 @@ TEST(Math, LogarithmsAreRightToFourUnits) {
     HWY_DYNAMIC_DISPATCH(MapLog2)(powers, y);
     EXPECT_EQ(y, (std::vector<float>{-149, -126, -1, 0, 3, 127}));
   });
+}
+
+// The arguments of which results are finite, and the bound in units.
+#define ET_EXPECT(name, function, low, high, units)                           \
+  expect_ulps(                                                                \
+      ET_TARGETS(Map##name), [](double x) { return function(x); }, low, high, \
+      [](double) { return units; })
+
+TEST(Math, FunctionsAreRight) {
+  for_each_target([] {
+    ET_EXPECT(Acos, std::acos, -1.0f, 1.0f, 4.0);
+    ET_EXPECT(Acosh, std::acosh, 1.0f, kMax, 8.0);
+    ET_EXPECT(Asin, std::asin, -1.0f, 1.0f, 4.0);
+    ET_EXPECT(Asinh, std::asinh, -kMax, kMax, 8.0);
+    ET_EXPECT(Atan, std::atan, -kMax, kMax, 4.0);
+    ET_EXPECT(Atanh, std::atanh, -0.9999999f, 0.9999999f, 8.0);
+    ET_EXPECT(Cos, std::cos, -kMax, kMax, 4.0);
+    ET_EXPECT(Cosh, std::cosh, -89.41f, 89.41f, 8.0);
+    ET_EXPECT(Expm1, std::expm1, -kMax, 88.72f, 4.0);
+    ET_EXPECT(Log10, std::log10, 0x1p-149f, kMax, 4.0);
+    ET_EXPECT(Log1p, std::log1p, -0.9999999f, kMax, 4.0);
+    ET_EXPECT(Sin, std::sin, -kMax, kMax, 4.0);
+    ET_EXPECT(Sinh, std::sinh, -89.41f, 89.41f, 8.0);
+    ET_EXPECT(Tan, std::tan, -kMax, kMax, 8.0);
+  });
+}
+
+TEST(Math, FunctionsOfSpecialValuesAreThoseOfTheStandardLibrary) {
+  const std::vector<float> x = {INFINITY, -INFINITY, NAN, 0.0f, -0.0f, 1, -1, 2, -2, 1e30f, -1e30f};
+#define ET_ROW(name, op)                                                                 \
+  {                                                                                      \
+    std::vector<float> y(x.size());                                                      \
+    HWY_DYNAMIC_DISPATCH(Map##name)(x, y);                                               \
+    for (size_t i = 0; i < x.size(); ++i) {                                              \
+      const auto expected = static_cast<float>(standard::op(static_cast<double>(x[i]))); \
+      ASSERT_EQ(std::isnan(y[i]), std::isnan(expected)) << #op << " " << x[i];           \
+      if (std::isnan(expected)) continue;                                                \
+      const float bound = std::isinf(expected) ? 0 : 8 * 6e-8f * std::fabs(expected);    \
+      ASSERT_TRUE(y[i] == expected || std::fabs(y[i] - expected) <= bound)               \
+          << #op << " " << x[i] << ": " << y[i] << ", expected " << expected;            \
+      ASSERT_EQ(std::signbit(y[i]), std::signbit(expected)) << #op << " " << x[i];       \
+    }                                                                                    \
+  }
+  for_each_target([&] { ET_FUNCTIONS(ET_ROW) });
+#undef ET_ROW
 }
 
 TEST(Math, Exp2OfNegativeFlushesWhatIsDenormal) {

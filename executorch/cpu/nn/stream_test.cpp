@@ -122,7 +122,8 @@ TEST_P(Stream_, NormalizesAlike) {
 
 TEST_P(Stream_, ComputesExpressionsAlike) {
   const std::vector<float> x = numbers_of_any_type(40000);
-  const Expression::Step steps[] = {{.op = Expression::Op::Exp, .to = 1, .a = 0}};
+  const Expression::Step steps[] = {
+      {.op = Expression::Op::Apply, .to = 1, .a = 0, .function = Function::Exp}};
   for (const Type type : {Type::F32, Type::F16, Type::BF16}) {
     expect_same_past_caches(40000, [&](float* y) {
       Expression e;

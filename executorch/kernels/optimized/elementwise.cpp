@@ -146,26 +146,26 @@ class Translator {
     if (op == "div.Scalar_out") return scaled(n, Op::Quotient, 0, number(n));
     if (op == "neg.out") return linear(n, -1, 0);
     if (op == "reciprocal.out") return scaled(n, Op::Over, 0, 1);
-    if (op == "sqrt.out") return unary(n, Op::Sqrt);
-    if (op == "exp.out") return unary(n, Op::Exp);
-    if (op == "erf.out") return unary(n, Op::Erf);
-    if (op == "abs.out") return unary(n, Op::Abs);
+    if (op == "abs.out") return with(n, {.op = Op::Abs});
     if (op == "pow.Tensor_Scalar_out") return power(n);
     if (is_cast(graph_, n)) return with(n, {.op = Op::Act});
-    if (op == "rsqrt.out") {
-      auto c = unary(n, Op::Sqrt);
-      c->steps[c->n_steps++] = {.op = Op::Over};
-      return c;
-    }
+#define ET_ROW(name, function) \
+  if (op == #function ".out") return of_function(n, cpu::Function::name);
+    ET_FUNCTIONS(ET_ROW)
+#undef ET_ROW
     return activation(n, op);
   }
 
  private:
-  std::optional<double> number(int n) const { return graph_.constant_number(graph_.arg(n, 1)); }
+  std::optional<double> number(int n) const {
+    return graph_.constant_number(graph_.arg(n, 1));
+  }
   static std::optional<double> negative(std::optional<double> x) {
     return x.has_value() ? std::optional(-*x) : x;
   }
-  bool alpha(int n) const { return graph_.constant_number(graph_.arg(n, 2)) == 1.0; }
+  bool alpha(int n) const {
+    return graph_.constant_number(graph_.arg(n, 2)) == 1.0;
+  }
   // The constant number that argument i of node n is; nothing if it is no such number.
   std::optional<double> element(int n, size_t i) const {
     const int v = graph_.arg_id(n, i);
@@ -180,8 +180,12 @@ class Translator {
     c.b = b < 0 ? -1 : graph_.arg_id(n, static_cast<size_t>(b));
     return c;
   }
-  std::optional<Computation> unary(int n, Op op) const { return with(n, {.op = op}); }
-  std::optional<Computation> binary(int n, Op op) const { return with(n, {.op = op}, 0, 1); }
+  std::optional<Computation> of_function(int n, cpu::Function function) const {
+    return with(n, {.op = Op::Apply, .function = function});
+  }
+  std::optional<Computation> binary(int n, Op op) const {
+    return with(n, {.op = op}, 0, 1);
+  }
   std::optional<Computation> scaled(int n, Op op, int a, std::optional<double> number) const {
     if (!number.has_value()) return std::nullopt;
     return with(n, {.op = op, .scale = static_cast<float>(*number)}, a);
@@ -214,7 +218,7 @@ class Translator {
   }
   std::optional<Computation> power(int n) const {
     const auto exponent = number(n);
-    if (exponent == 0.5) return unary(n, Op::Sqrt);
+    if (exponent == 0.5) return of_function(n, cpu::Function::Sqrt);
     if (exponent != 2.0 && exponent != 3.0) return std::nullopt;
     Computation c = with(n, {.op = Op::Multiply});
     c.b = c.a;

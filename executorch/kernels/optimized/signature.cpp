@@ -1,5 +1,7 @@
 #include <executorch/kernels/optimized/signature.h>
 
+#include <executorch/cpu/function.h>
+
 #include <algorithm>
 #include <unordered_map>
 
@@ -52,11 +54,10 @@ const std::unordered_map<std::string_view, std::string_view>& signatures() {
       {"pow.Tensor_Scalar_out", "TS"},
       {"neg.out", "T"},
       {"reciprocal.out", "T"},
-      {"sqrt.out", "T"},
-      {"rsqrt.out", "T"},
-      {"exp.out", "T"},
-      {"erf.out", "T"},
-      {"abs.out", "T"},
+#define ET_ROW(name, function) {#function ".out", "T"},
+      ET_FUNCTIONS(ET_ROW)
+#undef ET_ROW
+          {"abs.out", "T"},
       {"relu.out", "T"},
       {"sigmoid.out", "T"},
       {"tanh.out", "T"},

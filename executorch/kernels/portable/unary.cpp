@@ -95,6 +95,16 @@ Tensor& clamped(KernelRuntimeContext& ctx, const char* op, const Tensor& self, d
   return activation(ctx, rules, self, out, in_float, clamp);
 }
 
+/// The functions of the engine's table in double.
+namespace in_double {
+using std::acos, std::acosh, std::asin, std::asinh, std::atan, std::atanh, std::cos, std::cosh;
+using std::erf, std::exp, std::expm1, std::log, std::log10, std::log1p, std::log2, std::sin;
+using std::sinh, std::sqrt, std::tan;
+double rsqrt(double x) {
+  return 1 / std::sqrt(x);
+}
+}  // namespace in_double
+
 /// A function of the engine's, which is `f` in double.
 template <executorch::cpu::Function function, class F>
 Tensor& by_engine(KernelRuntimeContext& ctx, const char* op, const Tensor& self, Tensor& out,
@@ -104,39 +114,17 @@ Tensor& by_engine(KernelRuntimeContext& ctx, const char* op, const Tensor& self,
 
 }  // namespace
 
-#define ET_FLOAT_OP(name, expression)                                                  \
-  Tensor& name##_out(KernelRuntimeContext& ctx, const Tensor& self, Tensor& out) {     \
-    return of_floats(ctx, #name ".out", self, out, [](auto x) { return expression; }); \
-  }
-ET_FLOAT_OP(expm1, std::expm1(x))
-ET_FLOAT_OP(log10, std::log10(x))
-ET_FLOAT_OP(log1p, std::log1p(x))
-ET_FLOAT_OP(reciprocal, 1 / x)
-ET_FLOAT_OP(sin, std::sin(x))
-ET_FLOAT_OP(cos, std::cos(x))
-ET_FLOAT_OP(tan, std::tan(x))
-ET_FLOAT_OP(asin, std::asin(x))
-ET_FLOAT_OP(acos, std::acos(x))
-ET_FLOAT_OP(atan, std::atan(x))
-ET_FLOAT_OP(sinh, std::sinh(x))
-ET_FLOAT_OP(cosh, std::cosh(x))
-ET_FLOAT_OP(asinh, std::asinh(x))
-ET_FLOAT_OP(acosh, std::acosh(x))
-ET_FLOAT_OP(atanh, std::atanh(x))
-#undef ET_FLOAT_OP
+Tensor& reciprocal_out(KernelRuntimeContext& ctx, const Tensor& self, Tensor& out) {
+  return of_floats(ctx, "reciprocal.out", self, out, [](auto x) { return 1 / x; });
+}
 
-#define ET_ENGINE_OP(name, function, expression)                                                \
-  Tensor& name##_out(KernelRuntimeContext& ctx, const Tensor& self, Tensor& out) {              \
-    return by_engine<executorch::cpu::Function::function>(ctx, #name ".out", self, out,         \
-                                                          [](double x) { return expression; }); \
+#define ET_ROW(name, op)                                                                          \
+  Tensor& op##_out(KernelRuntimeContext& ctx, const Tensor& self, Tensor& out) {                  \
+    return by_engine<executorch::cpu::Function::name>(ctx, #op ".out", self, out,                 \
+                                                      [](double x) { return in_double::op(x); }); \
   }
-ET_ENGINE_OP(erf, Erf, std::erf(x))
-ET_ENGINE_OP(exp, Exp, std::exp(x))
-ET_ENGINE_OP(log, Log, std::log(x))
-ET_ENGINE_OP(log2, Log2, std::log2(x))
-ET_ENGINE_OP(rsqrt, Rsqrt, 1 / std::sqrt(x))
-ET_ENGINE_OP(sqrt, Sqrt, std::sqrt(x))
-#undef ET_ENGINE_OP
+ET_FUNCTIONS(ET_ROW)
+#undef ET_ROW
 
 Tensor& tanh_out(KernelRuntimeContext& ctx, const Tensor& self, Tensor& out) {
   return activation(ctx, float_rules("tanh.out"), self, out, {Activation::Kind::Tanh},
@@ -225,11 +213,11 @@ Tensor& elu_out(KernelRuntimeContext& ctx, const Tensor& self, const Scalar& alp
   const double positive = scalar_as<double>(scale);
   const double negative = scalar_as<double>(alpha) * positive;
   const double inner = scalar_as<double>(input_scale);
-  return activation(ctx, kOp, self, out, [=](auto x) {
-    using C = decltype(x);
-    return x <= 0 ? std::expm1(x * static_cast<C>(inner)) * static_cast<C>(negative)
-                  : x * static_cast<C>(positive);
-  });
+  const executorch::cpu::Elu in_float = {static_cast<float>(negative), static_cast<float>(positive),
+                                         static_cast<float>(inner)};
+  return elementwise_with(
+      ctx, activation_rules(kOp), out, elu_loop, &in_float,
+      [=](double x) { return x <= 0 ? std::expm1(x * inner) * negative : x * positive; }, self);
 }
 
 Tensor& leaky_relu_out(KernelRuntimeContext& ctx, const Tensor& self, const Scalar& negative_slope,

@@ -38,6 +38,10 @@ inline void activation_loop(const void* activation, executorch::cpu::Type type,
   executorch::cpu::apply(*static_cast<const executorch::cpu::Activation*>(activation), type,
                          in[0].data, out, n);
 }
+inline void elu_loop(const void* elu, executorch::cpu::Type type,
+                     const executorch::cpu::Operand* in, void* out, int64_t n) {
+  executorch::cpu::apply(*static_cast<const executorch::cpu::Elu*>(elu), type, in[0].data, out, n);
+}
 template <executorch::cpu::Function function>
 void function_loop(const void*, executorch::cpu::Type type, const executorch::cpu::Operand* in,
                    void* out, int64_t n) {
