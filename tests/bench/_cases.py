@@ -30,9 +30,9 @@ class Case:
     positive: bool = False  # floats between 0 and 1, else of a normal distribution
     example: tuple[int, ...] | None = None  # sizes to export with, where dimension 1 may vary
     plans_inputs: bool = True  # by default a program copies its inputs into memory of its own
-    quantize: str = (
-        ""  # "int8", "int4": linear layers; "static": everything that can be, calibrated
-    )
+    # "int8", "int4": linear layers; "int8 weights", "int4 weights": those, but no activations;
+    # "static": everything that can be, calibrated
+    quantize: str = ""
     moved: int = 0  # bytes that must be moved, where not all of the inputs and the result
 
     def module(self) -> nn.Module:
@@ -69,11 +69,12 @@ class Case:
         if not self.quantize:
             tensors = (*module.state_dict(keep_vars=True).values(), *tensors)
         moved = sum({t.data_ptr(): t.nbytes for t in tensors}.values())
-        bits = 4.5 if self.quantize == "int4" else 8  # 16 for 32 weights' scale
+        bits = 4.5 if self.quantize.startswith("int4") else 8  # 16 for 32 weights' scale
         for layer in module.modules() if self.quantize else ():
             if isinstance(layer, (nn.Linear, nn.Conv2d)):
                 moved += int(layer.weight.numel() * bits / 8)
-        return {"bytes": moved, "peak": "int8" if self.quantize else "peak"}
+        in_floats = not self.quantize or self.quantize.endswith("weights")
+        return {"bytes": moved, "peak": "peak" if in_floats else "int8"}
 
     def dynamic_shapes(self) -> tuple[dict[int, Any], ...] | None:
         return ({1: torch.export.Dim("tokens", max=self.example[1])},) if self.example else None
@@ -139,11 +140,15 @@ BROWSER = (
 
 def quantized(case: Case, quantize: str) -> Case:
     """The same, in its own program."""
-    name, program = f"{case.name} {quantize}", f"{case.program}_{quantize}"
+    name, program = f"{case.name} {quantize}", f"{case.program}_{quantize.replace(' ', '_')}"
     return replace(case, name=name, program=program, quantize=quantize)
 
 
 QUANTIZED = (
-    *(quantized(gpt(t), q) for q in ("int8", "int4") for t in (1, 128, 512)),
+    *(
+        quantized(gpt(tokens), kind)
+        for kind in ("int8", "int4", "int8 weights", "int4 weights")
+        for tokens in (1, 128, 512)
+    ),
     *(quantized(case, "static") for case in MODELS if case.program in ("mobilenet_v2", "resnet18")),
 )

@@ -187,12 +187,12 @@ def write_pte(case, path: Path, kind: str) -> None:
 def partitioners(case, kind: str) -> list:
     """Ours leaves floats to the operators, which are fused when a program is loaded; upstream's
     way is the tutorials'."""
-    if kind == "xnnpack" or case.quantize == "static":
+    if (kind == "xnnpack" and not case.quantize.endswith("weights")) or case.quantize == "static":
         from executorch.backends.xnnpack.partition.xnnpack_partitioner import XnnpackPartitioner
 
         if case.quantize in ("", "static"):
             return [XnnpackPartitioner()]
-    if not case.quantize:
+    if not case.quantize or case.quantize.endswith("weights"):
         return []
     from executorch.backends.xnnpack.partition.xnnpack_partitioner import (
         XnnpackDynamicallyQuantizedPartitioner,
@@ -205,8 +205,12 @@ def partitioners(case, kind: str) -> list:
 def quantized(case, inputs: tuple, shapes):
     """The case's module in the tutorials' ways, which both sides spell alike."""
     import torch
-    from torchao.quantization import Int8DynamicActivationIntxWeightConfig, quantize_
-    from torchao.quantization.granularity import PerGroup
+    from torchao.quantization import (
+        Int8DynamicActivationIntxWeightConfig,
+        IntxWeightOnlyConfig,
+        quantize_,
+    )
+    from torchao.quantization.granularity import PerAxis, PerGroup
     from torchao.quantization.pt2e.quantize_pt2e import convert_pt2e, prepare_pt2e
 
     from executorch.backends.xnnpack.quantizer.xnnpack_quantizer import (
@@ -215,11 +219,13 @@ def quantized(case, inputs: tuple, shapes):
     )
 
     module = case.module()
-    if case.quantize == "int4":
-        config = Int8DynamicActivationIntxWeightConfig(
-            weight_dtype=torch.int4, weight_granularity=PerGroup(32)
-        )
-        quantize_(module, config)
+    configs = {
+        "int4": Int8DynamicActivationIntxWeightConfig(torch.int4, PerGroup(32)),
+        "int8 weights": IntxWeightOnlyConfig(torch.int8, PerAxis(0)),
+        "int4 weights": IntxWeightOnlyConfig(torch.int4, PerGroup(32)),
+    }
+    if case.quantize in configs:
+        quantize_(module, configs[case.quantize])
         return module
     is_dynamic = case.quantize == "int8"
     config = get_symmetric_quantization_config(is_per_channel=True, is_dynamic=is_dynamic)
@@ -257,10 +263,12 @@ def write_quantized_onnx(case, path: Path) -> None:
     write_onnx(replace(case, quantize=""), whole, "onnx")
     if case.quantize == "int8":
         ortq.quantize_dynamic(whole, path, per_channel=True, weight_type=ortq.QuantType.QInt8)
-    elif case.quantize == "int4":
+    elif case.quantize != "static":
+        # Levels of accuracy: 4 has activations as integers, 1 as floats.
+        bits, level = (int(case.quantize[3]), 1 if case.quantize.endswith("weights") else 4)
         quantizer = MatMulNBitsQuantizer(
-            onnx.load(whole), block_size=32, is_symmetric=True, accuracy_level=4
-        )  # 4: activations as integers
+            onnx.load(whole), bits=bits, block_size=32, is_symmetric=True, accuracy_level=level
+        )
         quantizer.process()
         quantizer.model.save_model_to_file(str(path))
     else:
