@@ -14,6 +14,7 @@ from typing import Any
 from executorch.devtools.parity.example import named
 from executorch.export.progress import Step, show_progress
 
+_QUANTIZE = ["int8", "int8-static", "int8-weights", "int4"]
 _EPILOG = """\
 MODEL is one of
   file.py:name, package.module:name, package.module.name
@@ -51,9 +52,9 @@ def _parser() -> argparse.ArgumentParser:
     add("model", metavar="MODEL", help="what to export, see below")
     add("-o", "--output", default="model.pte", help="the program; .pte is added to a name without "
         "it; default: %(default)s")  # fmt: skip
-    add("--quantize", choices=["int8", "int8-static", "int4"], help="the type of weights; "
-        "activations are quantized to 8 bits at run time (int8-static: by fixed scales); implies "
-        "--backend xnnpack")  # fmt: skip
+    add("--quantize", choices=_QUANTIZE, help="the type of weights; activations are "
+        "quantized to 8 bits at run time (int8-static: by fixed scales; int8-weights: not at all); "
+        "implies --backend xnnpack, but for int8-weights")  # fmt: skip
     add("--backend", choices=["xnnpack", "portable"], help="xnnpack runs the operators that it "
         "has, the runtime's own kernels run the rest; default: portable")  # fmt: skip
     add("--incremental", action=argparse.BooleanOptionalAction, default=None, help="keep keys and "

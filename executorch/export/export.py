@@ -13,7 +13,12 @@ from torch.export import ExportedProgram
 
 from executorch.exir.torch_internals import original_module
 from executorch.export.check_recipe import check_recipe
-from executorch.export.recipe import ExportRecipe, LoweringRecipe
+from executorch.export.recipe import (
+    AOQuantizationConfig,
+    ExportRecipe,
+    LoweringRecipe,
+    QuantizationRecipe,
+)
 from executorch.export.stages import STAGES, PipelineArtifact, Stage
 from executorch.export.types import StageType
 
@@ -21,7 +26,7 @@ if TYPE_CHECKING:
     from executorch.exir import EdgeProgramManager, ExecutorchProgramManager
     from executorch.exir.schema import Program
 
-Quantize = Literal["int8", "int8-static", "int4"]
+Quantize = Literal["int8", "int8-static", "int8-weights", "int4"]
 Backend = Literal["xnnpack", "portable"]
 
 _DEFAULT = [
@@ -67,6 +72,7 @@ def export(
     quantize        "int8": weights of linear layers in 8 bits by output channel; "int4": in 4 bits
                     by groups of 32. Activations in 8 bits at run time. "int8-static": activations
                     too have scales that are fixed by calibration. Implies backend="xnnpack".
+                    "int8-weights": weights as in "int8", activations in floats, for any backend.
                     Recurrent layers (nn.LSTM ...) stay in floats; a warning names them
     backend         "xnnpack": in float32, or as `quantize` says; "portable": the runtime's own
                     kernels run everything
@@ -104,6 +110,8 @@ def ready_made(quantize: str | None, backend: str | None) -> ExportRecipe:
         raise ValueError(f"backend: expected 'xnnpack' or 'portable', found {backend!r}")
     if quantize is None and backend != "xnnpack":
         return ExportRecipe(strict=False)
+    if quantize == "int8-weights":
+        return replace(ready_made(None, backend), quantization_recipe=_int8_weights())
     from executorch.backends.xnnpack.recipes import XNNPackRecipeType
 
     recipes = {
@@ -113,11 +121,20 @@ def ready_made(quantize: str | None, backend: str | None) -> ExportRecipe:
         "int4": XNNPackRecipeType.TORCHAO_INT8_DYNAMIC_ACT_INT4_WEIGHT_PER_TENSOR,  # by group
     }
     if not isinstance(quantize, (str, type(None))) or quantize not in recipes:
-        raise ValueError(f"quantize: expected 'int8', 'int8-static' or 'int4', found {quantize!r}")
+        known = "'int8', 'int8-static', 'int8-weights' or 'int4'"
+        raise ValueError(f"quantize: expected {known}, found {quantize!r}")
     recipe = replace(ExportRecipe.get_recipe(recipes[quantize]), strict=False)
     if backend != "portable":
         return recipe
     return replace(recipe, lowering_recipe=LoweringRecipe())
+
+
+def _int8_weights() -> QuantizationRecipe:
+    from torchao.quantization import IntxWeightOnlyConfig
+    from torchao.quantization.granularity import PerAxis
+
+    config = IntxWeightOnlyConfig(torch.int8, PerAxis(0))
+    return QuantizationRecipe(ao_quantization_configs=[AOQuantizationConfig(config)])
 
 
 def with_transform(

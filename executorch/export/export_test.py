@@ -259,7 +259,7 @@ def test_wrong_arguments_are_refused() -> None:
     model, inputs, _ = example()
     with pytest.raises(ValueError, match="either export_recipe or quantize"):
         export(model, inputs, ExportRecipe(), quantize="int8")
-    with pytest.raises(ValueError, match="expected 'int8', 'int8-static' or 'int4'"):
+    with pytest.raises(ValueError, match="expected 'int8', 'int8-static', 'int8-weights' or"):
         export(model, inputs, quantize="int3")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="'int4', found \\['int8'\\]"):
         export(model, inputs, quantize=["int8"])  # type: ignore[arg-type]
