@@ -28,7 +28,7 @@ struct Elu {
 void apply(const Elu& elu, Type type, const void* x, void* y, int64_t n);
 
 /// Maximum and Minimum are NaN where an operand is NaN.
-enum class Arithmetic : uint8_t { Add, Subtract, Multiply, Divide, Maximum, Minimum };
+enum class Arithmetic : uint8_t { Add, Subtract, Multiply, Divide, Maximum, Minimum, Atan2 };
 /// An array, or if `data` is null a single number.
 struct Operand {
   const void* data = nullptr;

@@ -26,6 +26,7 @@ struct Expression {
     Divide,
     Maximum,
     Minimum,
+    Atan2,     // of the angle whose tangent is a / b
     Linear,    // scale * a + shift
     Quotient,  // a / scale
     Over,      // scale / a

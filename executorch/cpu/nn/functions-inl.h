@@ -1,7 +1,7 @@
 /// Elementary functions that no activation needs, on vectors of float. `d` is any descriptor of
 /// float lanes.
 ///
-/// NaN gives NaN, arguments outside of a function's domain give NaN, and infinities give the limits.
+/// NaN and arguments outside of a function's domain give NaN, and infinities give the limits.
 /// Errors are at most 4 units in the last place, 8 for sinh, cosh and what is computed by way of
 /// other functions (tan, asinh, acosh, atanh). Polynomials are fitted to the function.
 // clang-format off
@@ -160,18 +160,41 @@ HWY_INLINE V Acos(D d, V x) {
   return hn::IfThenElse(is_large, large, small);
 }
 
+/// atan(t) for 0 <= t <= 1.
+template <class D, class V>
+HWY_INLINE V AtanOfFraction(D d, V t) {
+  constexpr float kSeries[] = {-1.8271482e-3f, 1.1064153e-2f,  -3.1455168e-2f,
+                               5.8234020e-2f,  -8.4194286e-2f, 1.0957566e-1f,
+                               -1.4265244e-1f, 1.9998639e-1f,  -3.3333302e-1f};
+  const V square = hn::Mul(t, t);
+  return hn::MulAdd(hn::Mul(t, square), Polynomial(d, square, kSeries), t);
+}
+
 /// Beyond 1, atan(a) = pi/2 - atan(1 / a).
 template <class D, class V>
 HWY_INLINE V Atan(D d, V x) {
   const V a = hn::Abs(x), one = hn::Set(d, 1.0f);
   const auto is_large = hn::Gt(a, one);
-  const V t = hn::IfThenElse(is_large, hn::Div(one, a), a);
-  const V square = hn::Mul(t, t);
-  constexpr float kSeries[] = {-1.8271482e-3f, 1.1064153e-2f,  -3.1455168e-2f,
-                               5.8234020e-2f,  -8.4194286e-2f, 1.0957566e-1f,
-                               -1.4265244e-1f, 1.9998639e-1f,  -3.3333302e-1f};
-  const V y = hn::MulAdd(hn::Mul(t, square), Polynomial(d, square, kSeries), t);
+  const V y = AtanOfFraction(d, hn::IfThenElse(is_large, hn::Div(one, a), a));
   return hn::CopySign(hn::IfThenElse(is_large, hn::Sub(hn::Set(d, 1.57079633f), y), y), x);
+}
+
+/// The angle of the point (x, y), of the sign of y.
+template <class V>
+HWY_INLINE V Atan2(V y, V x) {
+  const hn::DFromV<V> d;
+  const hn::RebindToSigned<decltype(d)> di;
+  const V a = hn::Abs(x), b = hn::Abs(y);
+  const auto is_steep = hn::Gt(b, a);
+  const V less = hn::IfThenElse(is_steep, a, b), more = hn::IfThenElse(is_steep, b, a);
+  // 0 / 0 counts as 0, and infinity / infinity as 1.
+  const V over = hn::IfThenElse(hn::Eq(more, hn::Zero(d)), hn::Set(d, 1.0f), more);
+  const V t = hn::IfThenElse(hn::Eq(less, hn::Inf(d)), hn::Set(d, 1.0f), hn::Div(less, over));
+  const V low = AtanOfFraction(d, t);
+  const V right = hn::IfThenElse(is_steep, hn::Sub(hn::Set(d, 1.57079633f), low), low);
+  const auto is_left = hn::RebindMask(d, hn::Lt(hn::BitCast(di, x), hn::Zero(di)));  // -0, too
+  const V angle = hn::IfThenElse(is_left, hn::Sub(hn::Set(d, 3.14159265f), right), right);
+  return KeepNaN(x, KeepNaN(y, hn::CopySign(angle, y)));
 }
 
 /// The bound of |x| up to which SinCos() is right.

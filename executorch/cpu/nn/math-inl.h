@@ -56,11 +56,13 @@ HWY_INLINE V Smaller(V x, V y) {
   return KeepNaN(x, hn::IfThenElse(hn::Lt(x, y), x, y));
 }
 
-/// Expands f(name, value) for each arithmetic operation; value is its result for vectors v and w.
+/// Expands f(name, value) for each operation of two operands; value is its result for vectors v and
+/// w. Atan2 is in functions-inl.h.
 #undef ET_FOR_EACH_ARITHMETIC
-#define ET_FOR_EACH_ARITHMETIC(f)                                             \
-  f(Add, hn::Add(v, w)) f(Subtract, hn::Sub(v, w)) f(Multiply, hn::Mul(v, w)) \
-      f(Divide, hn::Div(v, w)) f(Maximum, Larger(v, w)) f(Minimum, Smaller(v, w))
+#define ET_FOR_EACH_ARITHMETIC(f)                                                 \
+  f(Add, hn::Add(v, w)) f(Subtract, hn::Sub(v, w)) f(Multiply, hn::Mul(v, w))     \
+      f(Divide, hn::Div(v, w)) f(Maximum, Larger(v, w)) f(Minimum, Smaller(v, w)) \
+          f(Atan2, Atan2(v, w))
 
 /// Adding it to a small number leaves the nearest integer in the low bits: 1.5 * 2^23.
 constexpr float kRounder = 12582912.0f;

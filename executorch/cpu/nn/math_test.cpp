@@ -44,6 +44,14 @@ ET_MAP(Silu)
 ET_MAP(HardSwish)
 #undef ET_MAP
 
+void MapAtan2(const std::vector<float>& y, const std::vector<float>& x, std::vector<float>& angle) {
+  const hn::ScalableTag<float> d;
+  for (size_t i = 0; i < x.size(); i += hn::Lanes(d)) {
+    const size_t n = std::min(hn::Lanes(d), x.size() - i);
+    StoreFloatsN(Atan2(LoadFloatsN(d, &y[i], n), LoadFloatsN(d, &x[i], n)), d, &angle[i], n);
+  }
+}
+
 void ThroughF16(const std::vector<float>& x, std::vector<F16>& half, std::vector<float>& y) {
   const hn::ScalableTag<float> d;
   for (size_t i = 0; i < x.size(); i += hn::Lanes(d)) {
@@ -78,6 +86,7 @@ HWY_EXPORT(MapGelu);
 HWY_EXPORT(MapGeluTanh);
 HWY_EXPORT(MapSilu);
 HWY_EXPORT(MapHardSwish);
+HWY_EXPORT(MapAtan2);
 HWY_EXPORT(ThroughF16);
 HWY_EXPORT(ThroughBF16);
 
@@ -199,6 +208,32 @@ TEST(Math, FunctionsOfSpecialValuesAreThoseOfTheStandardLibrary) {
   }
   for_each_target([&] { ET_FUNCTIONS(ET_ROW) });
 #undef ET_ROW
+}
+
+TEST(Math, AnglesOfPointsAreRight) {
+  std::vector<float> values = {INFINITY, NAN, 0, 0x1p-149f, 1e-30f, 0.3f, 1, 1.5f, 40, 1e30f, kMax};
+  for (const float x : std::vector<float>(values)) values.push_back(-x);
+  std::vector<float> y, x;
+  for (const float a : values) {
+    for (const float b : values) {
+      y.push_back(a);
+      x.push_back(b);
+    }
+  }
+  for_each_target([&] {
+    std::vector<float> found(x.size());
+    HWY_DYNAMIC_DISPATCH(MapAtan2)(y, x, found);
+    for (size_t i = 0; i < x.size(); ++i) {
+      const double expected = std::atan2(static_cast<double>(y[i]), static_cast<double>(x[i]));
+      if (std::isnan(expected)) {
+        ASSERT_TRUE(std::isnan(found[i])) << y[i] << " " << x[i];
+        continue;
+      }
+      ASSERT_LE(std::fabs(found[i] - expected), 4 * 6e-8 * std::fabs(expected) + 0x1p-148)
+          << y[i] << " " << x[i];
+      ASSERT_EQ(std::signbit(found[i]), std::signbit(expected)) << y[i] << " " << x[i];
+    }
+  });
 }
 
 TEST(Math, Exp2OfNegativeFlushesWhatIsDenormal) {

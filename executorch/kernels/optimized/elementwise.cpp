@@ -139,6 +139,7 @@ class Translator {
     if (op == "div.out") return quotient(n);
     if (op == "maximum.out") return binary(n, Op::Maximum);
     if (op == "minimum.out") return binary(n, Op::Minimum);
+    if (op == "atan2.out") return binary(n, Op::Atan2);
     if (op == "add.Scalar_out" && alpha(n)) return linear(n, 1, number(n));
     if (op == "sub.Scalar_out" && alpha(n)) return linear(n, 1, negative(number(n)));
     if (op == "rsub.Scalar_out" && alpha(n)) return linear(n, -1, number(n));

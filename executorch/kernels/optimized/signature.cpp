@@ -49,6 +49,7 @@ const std::unordered_map<std::string_view, std::string_view>& signatures() {
       {"div.out", "TT"},
       {"maximum.out", "TT"},
       {"minimum.out", "TT"},
+      {"atan2.out", "TT"},
       {"mul.Scalar_out", "TS"},
       {"div.Scalar_out", "TS"},
       {"pow.Tensor_Scalar_out", "TS"},

@@ -328,7 +328,7 @@ Tensor& minimum_out(KernelRuntimeContext& ctx, const Tensor& self, const Tensor&
 }
 
 Tensor& atan2_out(KernelRuntimeContext& ctx, const Tensor& self, const Tensor& other, Tensor& out) {
-  return elementwise<Kinds::Float>(
+  return arithmetic<Kinds::Float, Arithmetic::Atan2>(
       ctx, {.op = "atan2.out", .int_to_float = true}, out,
       [](auto y, auto x) { return std::atan2(y, x); }, self, other);
 }
