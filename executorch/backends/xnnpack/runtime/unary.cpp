@@ -39,8 +39,13 @@ constexpr auto activation = [](const Node& node, const float* x, float* y, int64
   cpu::apply(cpu::Activation{kKind, node.low, node.high}, x, y, n);
 };
 
-constexpr auto exponential = [](const Node&, const float* x, float* y, int64_t n) {
-  cpu::apply(cpu::Function::Exp, cpu::Type::F32, x, y, n);
+template <cpu::Function kFunction>
+constexpr auto function = [](const Node&, const float* x, float* y, int64_t n) {
+  cpu::apply(kFunction, cpu::Type::F32, x, y, n);
+};
+
+constexpr auto elu = [](const Node& node, const float* x, float* y, int64_t n) {
+  cpu::apply(cpu::Elu{.negative = node.number}, cpu::Type::F32, x, y, n);
 };
 
 void same(const Node&, const float* x, float* y, int64_t n) {
@@ -136,23 +141,21 @@ constexpr Operation kOperations[] = {
     unary(Kind::XNNHardswish, activation<ActivationKind::HardSwish>),
     unary(Kind::XNNSigmoid, activation<ActivationKind::Sigmoid>),
     unary(Kind::XNNTanh, activation<ActivationKind::Tanh>),
-    unary(Kind::XNNExp, exponential),
+    unary(Kind::XNNExp, function<cpu::Function::Exp>),
     unary(Kind::XNNAbs, [](float v) { return std::fabs(v); }),
     unary(Kind::XNNCeiling, [](float v) { return std::ceil(v); }),
-    unary(Kind::XNNCos, [](float v) { return std::cos(v); }),
+    unary(Kind::XNNCos, function<cpu::Function::Cos>),
     unary(Kind::XNNFloor, [](float v) { return std::floor(v); }),
-    unary(Kind::XNNLog, [](float v) { return std::log(v); }),
+    unary(Kind::XNNLog, function<cpu::Function::Log>),
     unary(Kind::XNNNegate, [](float v) { return -v; }),
-    unary(Kind::XNNReciprocalSquareRoot, [](float v) { return 1 / std::sqrt(v); }),
-    unary(Kind::XNNSin, [](float v) { return std::sin(v); }),
+    unary(Kind::XNNReciprocalSquareRoot, function<cpu::Function::Rsqrt>),
+    unary(Kind::XNNSin, function<cpu::Function::Sin>),
     unary(Kind::XNNSquare, [](float v) { return v * v; }),
-    unary(Kind::XNNSquareRoot, [](float v) { return std::sqrt(v); }),
+    unary(Kind::XNNSquareRoot, function<cpu::Function::Sqrt>),
     unary(
         Kind::XNNLeakyReLU, [](float v, float slope) { return v < 0 ? v * slope : v; },
         Form::Slope),
-    unary(
-        Kind::XNNELU, [](float v, float alpha) { return v < 0 ? alpha * std::expm1(v) : v; },
-        Form::Alpha),
+    unary(Kind::XNNELU, elu, Form::Alpha),
     {.kind = Kind::XNNSoftmax,
      .form = Form::Unary,
      .check = check_softmax,
