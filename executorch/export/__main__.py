@@ -7,6 +7,8 @@ import json
 import logging
 import sys
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -76,14 +78,26 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
+@contextmanager
+def _only_errors() -> Iterator[None]:
+    """What libraries warn of is nothing that the user of a command can change."""
+    root = logging.getLogger()
+    level = root.level
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore")
+        warnings.filterwarnings("default", message="not quantized: ")
+        root.setLevel(logging.ERROR)
+        try:
+            yield
+        finally:
+            root.setLevel(level)
+
+
 def main(arguments: list[str] | None = None) -> int:
     parser = _parser()
     options = parser.parse_args(arguments)
-    warnings.filterwarnings("ignore")
-    warnings.filterwarnings("default", message="not quantized: ")
-    logging.getLogger().setLevel(logging.ERROR)
     try:
-        with show_progress(6 if options.parity else 5) as (step, say):
+        with _only_errors(), show_progress(6 if options.parity else 5) as (step, say):
             result, text, passed = _run(options, step, say)
     except (OSError, ValueError, RuntimeError, ImportError) as error:
         print(f"{parser.prog}: {error}", file=sys.stderr)
