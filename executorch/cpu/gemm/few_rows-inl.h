@@ -146,7 +146,7 @@ void FewRowsDot(const FewRows<T>& f) {
   int64_t n_passes = 0;
   for (int64_t i = 0; i < f.m; i += pass_rows(f.m - i)) ++n_passes;
   DotsAhead next = {};
-  next.ahead = prefetch_distance(kAhead, f.m > 1 ? kDots : 1, f.k, f.ldb);
+  if (!f.is_cached) next.ahead = prefetch_distance(kAhead, f.m > 1 ? kDots : 1, f.k, f.ldb);
   for (int64_t j = 0; j < f.n; j += kDots) {
     for (int64_t i = 0, pass = 0, rows; i < f.m; i += rows, ++pass) {
       rows = pass_rows(f.m - i);

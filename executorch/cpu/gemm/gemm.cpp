@@ -1,3 +1,4 @@
+#include <executorch/cpu/gemm/few_rows.h>
 #include <executorch/cpu/gemm/split_blocks.h>
 #include <executorch/cpu/gemm/transposed_blocks.h>
 #include <executorch/cpu/loop_reads.h>
@@ -6,25 +7,17 @@ namespace executorch::cpu {
 namespace gemm {
 namespace {
 
-// The most and the least columns of a task of a product of few rows. The sums of a task lie on the
-// stack.
-constexpr int64_t kTaskColumns = 192, kLeastTaskColumns = 32;
-
 // A product of few rows of A. It reads B once, where it lies; columns or rows of B must be
 // contiguous.
 template <class T>
 class FewRowsProduct {
  public:
   FewRowsProduct(const Gemm<T>& g, Scratch& scratch)
-      : g_(g),
-        row_(row<T>()),
-        scratch_(scratch),
-        in_place_(std::is_same_v<T, float> && g.a.col_stride == 1),
-        lda_(in_place_ ? g.a.row_stride : round_up(g.k, kMostLanes)) {}
+      : g_(g), row_(row<T>()), scratch_(scratch), a_(g) {}
 
   bool run() {
     const Scratch::Frame frame(scratch_);
-    if (!in_place_ && !convert_a()) return false;
+    if (!a_.convert(scratch_)) return false;
     const bool by_columns = g_.b.row_stride == 1 && (g_.b.col_stride != 1 || g_.m > kMostAxpyRows);
     if (by_columns || !run_slices()) run_columns(by_columns);
     return true;
@@ -37,22 +30,11 @@ class FewRowsProduct {
   // kSliceRows rows. These are constants, so no sum depends on the number of threads.
   static constexpr int64_t kSlices = 16, kSliceBytes = 64 * 1024, kSliceRows = 16;
 
-  bool convert_a() {
-    rows_ = scratch_.array<float>(Size(g_.batch) * g_.m * lda_);
-    for (int64_t s = 0; s < g_.batch && rows_ != nullptr; ++s) {
-      Matrix<const T> a = g_.a;
-      a.data += s * g_.a_batch;
-      convert_rows(a, g_.m, g_.k, rows_ + s * g_.m * lda_, lda_);
-    }
-    return rows_ != nullptr;
-  }
-
   // The microkernel's arguments for columns [j0, j0 + n) of batch entry s.
   FewRows<T> columns(int64_t s, int64_t j0, int64_t n) const {
     FewRows<T> f;
-    if constexpr (std::is_same_v<T, float>) f.a = g_.a.data + s * g_.a_batch;
-    if (!in_place_) f.a = rows_ + s * g_.m * lda_;
-    f.lda = lda_;
+    f.a = a_.of(s);
+    f.lda = a_.ld();
     f.m = g_.m;
     f.k = g_.k;
     f.n = n;
@@ -143,9 +125,7 @@ class FewRowsProduct {
   const Gemm<T>& g_;
   const Microkernels<Types<T>>& row_;
   Scratch& scratch_;
-  const bool in_place_;
-  const int64_t lda_;
-  float* rows_ = nullptr;  // A as floats, unless it is used where it lies
+  FloatRows<T> a_;
 };
 
 }  // namespace

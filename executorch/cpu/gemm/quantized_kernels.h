@@ -15,6 +15,15 @@ struct QuantizedRows {
   const float* scales;
   const float* zero_points;
   int64_t groups, group;
+
+  /// The rows from row j on.
+  QuantizedRows from(int64_t j) const {
+    QuantizedRows rows = *this;
+    rows.data += j * ld;
+    if (scales != nullptr) rows.scales += j * groups;
+    if (zero_points != nullptr) rows.zero_points += j * groups;
+    return rows;
+  }
 };
 
 /// sums[j] = the dot product of a row of A with row j of the weights, j < n, of k elements each.
