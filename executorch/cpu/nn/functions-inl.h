@@ -51,19 +51,13 @@ HWY_INLINE V Log1p(D d, V x) {
   return hn::IfThenElse(hn::Eq(x, hn::Zero(d)), x, y);  // -0, too
 }
 
-/// e^x - 1 = 2^n (e^r - 1) + (2^n - 1), with n and r as in Exp().
+/// e^x - 1 = 2^n (e^r - 1) + (2^n - 1)
 template <class D, class V>
 HWY_INLINE V Expm1(D d, V x) {
   const hn::RebindToSigned<D> di;
   const V bounded = hn::Min(hn::Max(x, hn::Set(d, -30.0f)), hn::Set(d, 89.0f));
-  const V rounder = hn::Set(d, kRounder);
-  const V shifted = hn::MulAdd(bounded, hn::Set(d, 1.44269504f), rounder);
-  const V n = hn::Sub(shifted, rounder);
-  const V r = hn::NegMulAdd(n, hn::Set(d, -2.12194440e-4f),
-                            hn::NegMulAdd(n, hn::Set(d, 0.693359375f), bounded));
-  constexpr float kTail[] = {1.3814465e-3f, 8.3687808e-3f, 4.1668393e-2f, 1.6666520e-1f,
-                             0.49999994f};
-  const V p = hn::MulAdd(Polynomial(d, r, kTail), hn::Mul(r, r), r);
+  V n, shifted;
+  const V p = Expm1OfRest(d, bounded, n, shifted);
   // Half of 2^n, which itself may be out of range.
   const auto exponent = hn::Sub(hn::BitCast(di, shifted), hn::Set(di, kRounderBits - 126));
   const V half = hn::BitCast(d, hn::ShiftLeft<23>(exponent));

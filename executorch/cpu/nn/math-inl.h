@@ -72,7 +72,20 @@ constexpr int32_t kRounderBits = 0x4B400000;
 #undef ET_SCALE_BY_POWER
 #define ET_SCALE_BY_POWER (HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX3_DL)
 
-/// e^x = 2^n * e^r with n = round(x / ln 2): |r| <= ln(2) / 2, where a polynomial does.
+/// Returns e^r - 1, where e^x = 2^n * e^r with n = round(x / ln 2): |r| <= ln(2) / 2, where a
+/// polynomial does. The low bits of `shifted` are those of n.
+template <class D, class V>
+HWY_INLINE V Expm1OfRest(D d, V x, V& n, V& shifted) {
+  const V rounder = hn::Set(d, kRounder);
+  shifted = hn::MulAdd(x, hn::Set(d, 1.44269504f), rounder);
+  n = hn::Sub(shifted, rounder);
+  const V r =
+      hn::NegMulAdd(n, hn::Set(d, -2.12194440e-4f), hn::NegMulAdd(n, hn::Set(d, 0.693359375f), x));
+  constexpr float kTail[] = {1.3814465e-3f, 8.3687808e-3f, 4.1668393e-2f, 1.6666520e-1f,
+                             0.49999994f};
+  return hn::MulAdd(Polynomial(d, r, kTail), hn::Mul(r, r), r);
+}
+
 template <class D, class V>
 HWY_INLINE V Exp(D d, V x) {
   // e^89 overflows, and e^-104 underflows to 0. Arguments below are set to 0 first, because
@@ -80,14 +93,8 @@ HWY_INLINE V Exp(D d, V x) {
   // would give such.
   const auto vanishes = hn::Lt(x, hn::Set(d, -104.0f));
   const V bounded = hn::Min(hn::Set(d, 89.0f), hn::IfThenZeroElse(vanishes, x));
-  const V rounder = hn::Set(d, kRounder);
-  const V shifted = hn::MulAdd(bounded, hn::Set(d, 1.44269504f), rounder);
-  const V n = hn::Sub(shifted, rounder);
-  const V r = hn::NegMulAdd(n, hn::Set(d, -2.12194440e-4f),
-                            hn::NegMulAdd(n, hn::Set(d, 0.693359375f), bounded));
-  constexpr float kTail[] = {1.3814465e-3f, 8.3687808e-3f, 4.1668393e-2f, 1.6666520e-1f,
-                             0.49999994f};
-  const V p = hn::Add(hn::MulAdd(Polynomial(d, r, kTail), hn::Mul(r, r), r), hn::Set(d, 1.0f));
+  V n, shifted;
+  const V p = hn::Add(Expm1OfRest(d, bounded, n, shifted), hn::Set(d, 1.0f));
 #if ET_SCALE_BY_POWER
   if constexpr (hn::MaxLanes(D()) == 16)
     return hn::IfThenZeroElse(vanishes, V{_mm512_scalef_ps(p.raw, n.raw)});
