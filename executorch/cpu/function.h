@@ -8,12 +8,13 @@ namespace executorch::cpu {
 /// The table of functions; each row is ROW(name, name of the C function and of the operator). The
 /// engine has a vector function `name` for each (nn/math-inl.h, nn/functions-inl.h). Log2 is exact
 /// for powers of 2.
-#define ET_FUNCTIONS(ROW)                                                                       \
-  ROW(Acos, acos)                                                                               \
-  ROW(Acosh, acosh) ROW(Asin, asin) ROW(Asinh, asinh) ROW(Atan, atan) ROW(Atanh, atanh)         \
-      ROW(Cos, cos) ROW(Cosh, cosh) ROW(Erf, erf) ROW(Exp, exp) ROW(Expm1, expm1) ROW(Log, log) \
-          ROW(Log10, log10) ROW(Log1p, log1p) ROW(Log2, log2) ROW(Rsqrt, rsqrt) ROW(Sin, sin)   \
-              ROW(Sinh, sinh) ROW(Sqrt, sqrt) ROW(Tan, tan)
+// clang-format off
+#define ET_FUNCTIONS(ROW)                                                                         \
+  ROW(Acos, acos) ROW(Acosh, acosh) ROW(Asin, asin) ROW(Asinh, asinh) ROW(Atan, atan)             \
+  ROW(Atanh, atanh) ROW(Cos, cos) ROW(Cosh, cosh) ROW(Erf, erf) ROW(Exp, exp) ROW(Expm1, expm1)   \
+  ROW(Log, log) ROW(Log10, log10) ROW(Log1p, log1p) ROW(Log2, log2) ROW(Rsqrt, rsqrt)             \
+  ROW(Sin, sin) ROW(Sinh, sinh) ROW(Sqrt, sqrt) ROW(Tan, tan)
+// clang-format on
 
 #define ET_ROW(name, op) name,
 enum class Function : uint8_t { ET_FUNCTIONS(ET_ROW) };
