@@ -8,6 +8,9 @@
 #include <executorch/cpu/nn/short_math-inl.h>
 #include <executorch/cpu/storage-inl.h>
 
+#include <algorithm>
+#include <type_traits>
+
 HWY_BEFORE_NAMESPACE();
 namespace executorch::cpu {
 namespace HWY_NAMESPACE {
@@ -81,11 +84,22 @@ void CombineAs(Arithmetic op, const Operand& a, const Operand& b, void* y, int64
 #undef ET_OPERATION
 }
 
-template <class T>
-void MapAs(Function function, const T* x, T* y, int64_t n) {
+/// y[i] = f(x[i]), with a single copy of f in the program: functions are long, and there are many.
+template <class F>
+void MapFunction(const float* x, float* y, int64_t count, const F& f) {
+  const hn::ScalableTag<float> d;
+  const size_t lanes = hn::Lanes(d), n = static_cast<size_t>(count);
+  for (size_t i = 0; i < n; i += lanes) {
+    const bool is_whole = i + lanes <= n;
+    const auto v = f(d, is_whole ? LoadFloats(d, x + i) : LoadFloatsN(d, x + i, n - i));
+    is_whole ? StoreFloats(v, d, y + i) : StoreFloatsN(v, d, y + i, n - i);
+  }
+}
+
+void FunctionOfFloats(Function function, const float* x, float* y, int64_t n) {
 #define ET_ROW(name, op) \
   case Function::name:   \
-    return Map(x, y, n, [](auto d, auto v) HWY_ATTR { return name(d, v); });
+    return MapFunction(x, y, n, [](auto d, auto v) HWY_ATTR { return name(d, v); });
   switch (function) { ET_FUNCTIONS(ET_ROW) }
 #undef ET_ROW
 }
@@ -106,7 +120,20 @@ void ApplyActivation(const Activation& act, Type type, const void* x, void* y, i
 void ApplyFunction(Function f, Type type, const void* x, void* y, int64_t n) {
   with_type(type, [&](auto t) HWY_ATTR {
     using T = decltype(t);
-    MapAs(f, static_cast<const T*>(x), static_cast<T*>(y), n);
+    const T* const from = static_cast<const T*>(x);
+    T* const to = static_cast<T*>(y);
+    if constexpr (std::is_same_v<T, float>) {
+      FunctionOfFloats(f, from, to, n);
+    } else {
+      constexpr int64_t kPiece = 256;
+      float piece[kPiece];
+      for (int64_t i = 0; i < n; i += kPiece) {
+        const int64_t m = std::min(kPiece, n - i);
+        Map(from + i, piece, m, [](auto, auto v) HWY_ATTR { return v; });
+        FunctionOfFloats(f, piece, piece, m);
+        Map(piece, to + i, m, [](auto, auto v) HWY_ATTR { return v; });
+      }
+    }
   });
 }
 

@@ -4,6 +4,7 @@
 #define HWY_TARGET_INCLUDE "executorch/cpu/nn/expression.cpp"
 #include <hwy/foreach_target.h>  // must come before highway.h
 
+#include <executorch/cpu/nn/elementwise.h>
 #include <executorch/cpu/nn/functions-inl.h>
 #include <executorch/cpu/nn/stream.h>
 #include <executorch/cpu/storage-inl.h>
@@ -50,14 +51,6 @@ void ApplyAct(const Activation& act, const float* a, float* y, int64_t n) {
   });
 }
 
-void ApplyFunction(Function function, const float* a, float* y, int64_t n) {
-#define ET_ROW(name, op) \
-  case Function::name:   \
-    return Each(a, y, n, [](auto d, auto v) HWY_ATTR { return name(d, v); });
-  switch (function) { ET_FUNCTIONS(ET_ROW) }
-#undef ET_ROW
-}
-
 void RunStep(const Expression::Step& s, const float* a, const float* b, float* y, int64_t n) {
   const Floats tag;
   const auto scale = hn::Set(tag, s.scale), shift = hn::Set(tag, s.shift);
@@ -74,7 +67,7 @@ void RunStep(const Expression::Step& s, const float* a, const float* b, float* y
     ET_UNARY(Over, hn::Div(scale, v))
     ET_UNARY(Abs, hn::Abs(v))
     case Op::Apply:
-      return ApplyFunction(s.function, a, y, n);
+      return apply(s.function, Type::F32, a, y, n);
     case Op::Act:
       return ApplyAct(s.act, a, y, n);
   }
