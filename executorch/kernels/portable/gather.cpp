@@ -8,7 +8,6 @@
 #include <executorch/runtime/kernel/boxing.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cinttypes>
 #include <cstring>
 
@@ -28,10 +27,20 @@ void copy_part(const Tensor& src, const Layout& from, Tensor& dst, const Layout&
 /// Whether every value of `index`, in row-major order, is in [0, extent).
 bool check_all(KernelRuntimeContext& ctx, const char* op, const Tensor& index, int64_t extent,
                int64_t dim) {
-  const IndexValues values(index);
   Loop loop(index.sizes());
   loop.add(index);
-  for (int64_t i = 0; i < index.numel(); ++i) {
+  bool all = true;
+  with_index_values(index, [&](const auto* values) {
+    const int64_t step = loop.inner_stride(0);
+    for_each_run(loop, [&](const int64_t* offsets, int64_t n) {
+      for (int64_t i = 0; i < n; ++i) {
+        const int64_t value = values[offsets[0] + i * step];
+        all &= value >= 0 && value < extent;
+      }
+    });
+  });
+  const IndexValues values(index);
+  for (int64_t i = 0; !all; ++i) {
     const int64_t value = values[loop.offset(0, i)];
     if (value >= 0 && value < extent) continue;
     fail_index(ctx, op, value, i, 0, extent, dim);
@@ -166,23 +175,6 @@ Tensor& index_select_out(KernelRuntimeContext& ctx, const Tensor& self, int64_t 
 
 namespace {
 
-/// The first position of a bad index; positions are those of the index in row-major order.
-class FirstBad {
- public:
-  void see(int64_t position) {
-    int64_t known = first_.load(std::memory_order_relaxed);
-    while (position < known && !first_.compare_exchange_weak(known, position)) {
-    }
-  }
-  std::optional<int64_t> position() const {
-    const int64_t first = first_.load();
-    return first == INT64_MAX ? std::nullopt : std::optional(first);
-  }
-
- private:
-  std::atomic<int64_t> first_{INT64_MAX};
-};
-
 /// to[i] = from[at[i]]. A bad index reads the first element instead; returns false if there is one.
 template <class T, class Index>
 bool gather_dense(const Index* at, const T* from, uint64_t extent, T* to, int64_t n) {
@@ -252,9 +244,8 @@ Tensor& gather_out(KernelRuntimeContext& ctx, const Tensor& self, int64_t dim, c
       using T = decltype(tag);
       const T* src = static_cast<const T*>(self.const_data_ptr());
       T* dst = static_cast<T*>(out.mutable_data_ptr());
-      index.scalar_type() == ScalarType::Long
-          ? gather_lines(along, src, index.const_data_ptr<int64_t>(), dst, bad)
-          : gather_lines(along, src, index.const_data_ptr<int32_t>(), dst, bad);
+      with_index_values(index,
+                        [&](const auto* values) { gather_lines(along, src, values, dst, bad); });
     });
   }
   if (const auto position = bad.position()) {

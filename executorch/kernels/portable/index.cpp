@@ -3,6 +3,7 @@
 #include <executorch/kernels/portable/internal/engine.h>
 #include <executorch/kernels/portable/internal/index_value.h>
 #include <executorch/kernels/portable/internal/loop.h>
+#include <executorch/kernels/portable/internal/placed_copy.h>
 #include <executorch/kernels/portable/tables.h>
 #include <executorch/runtime/kernel/boxing.h>
 
@@ -62,11 +63,12 @@ class AdvancedIndex {
   // The shape of x[indices].
   const Shape& result() const { return result_; }
 
-  // Calls f(offset into x, offset into other) for each position of the index tensors in row-major
-  // order; `other` has strides over result(). False, with a message, at a bad index value.
+  // Calls f(places) for blocks of positions of the index tensors, with their offsets into x and
+  // into `other`, which has strides over result(): in row-major order if `in_order`, otherwise
+  // maybe on several threads. False, with a message, at a bad index value.
   template <class F>
   bool visit(KernelRuntimeContext& ctx, const char* op, const Layout& x, const Layout& other,
-             F&& f) const;
+             bool in_order, F&& f) const;
 
   // The dims of x that are not indexed, as operands x and other.
   Loop rest(const Layout& x, const Layout& other) const;
@@ -76,9 +78,9 @@ class AdvancedIndex {
                 int64_t entry, int64_t& dim);
   bool broadcast_terms(KernelRuntimeContext& ctx, const char* op, const Tensor& x);
   bool list_places(KernelRuntimeContext& ctx, const char* op, Term& term);
-  bool term_offset(KernelRuntimeContext& ctx, const char* op, const Term& term, const Layout& x,
-                   int64_t index_offset, int64_t position, int64_t& mask_position,
-                   int64_t& offset) const;
+  int64_t add_values(const Term& term, const Layout& x, int64_t position, Places& places) const;
+  void add_true(const Term& term, int64_t position, int64_t& mask_position, Places& places) const;
+  void fail(KernelRuntimeContext& ctx, const char* op, const Layout& x, int64_t position) const;
 
   Term terms_[kTensorDimensionLimit];
   int64_t n_terms_ = 0;
@@ -224,61 +226,106 @@ bool AdvancedIndex::parse(KernelRuntimeContext& ctx, const char* op, const Tenso
   return true;
 }
 
-// Adds to `offset` the place in x that the term points to. `mask_position` is the position that the
-// scan of its mask has reached.
-bool AdvancedIndex::term_offset(KernelRuntimeContext& ctx, const char* op, const Term& term,
-                                const Layout& x, int64_t index_offset, int64_t position,
-                                int64_t& mask_position, int64_t& offset) const {
-  if (term.n_true < 0) {
-    const int64_t extent = x.shape[term.dim];
-    const int64_t value = IndexValues(*term.tensor)[index_offset];
-    if (value < -extent || value >= extent) [[unlikely]] {
-      fail_index(ctx, op, value, position, -extent, extent, term.dim);
-      return false;
+// Adds to the places of the positions from `position` on where in x an integer term points to.
+// Returns the first position whose value is bad, or -1.
+int64_t AdvancedIndex::add_values(const Term& term, const Layout& x, int64_t position,
+                                  Places& places) const {
+  const int64_t extent = x.shape[term.dim], step = x.strides[term.dim];
+  Loop loop(broadcast_);
+  loop.add(term.strides);
+  loop.collapse();
+  int64_t bad = -1;
+  with_index_values(*term.tensor, [&](const auto* values) {
+    int64_t* at = places.at;
+    for_each_piece(loop, 0, position, places.n, [&](int64_t offset, int64_t n, int64_t stride) {
+      bool all = true;
+      for (int64_t i = 0; i < n; ++i) {
+        const int64_t value = values[offset + i * stride];
+        const bool good = value >= -extent && value < extent;
+        all &= good;
+        at[i] += good ? (value < 0 ? value + extent : value) * step : 0;
+      }
+      for (int64_t i = 0; !all && bad < 0 && i < n; ++i) {
+        const int64_t value = values[offset + i * stride];
+        if (value < -extent || value >= extent) bad = position + (at - places.at) + i;
+      }
+      at += n;
+    });
+  });
+  return bad;
+}
+
+// The same for a mask: the k-th position along the last broadcast dim is the k-th true element.
+// `mask_position` is the position that the scan of the mask has reached.
+void AdvancedIndex::add_true(const Term& term, int64_t position, int64_t& mask_position,
+                             Places& places) const {
+  for (int64_t i = 0; i < places.n; ++i) {
+    if (term.places != nullptr) {
+      const int64_t k = (position + i) % broadcast_[broadcast_.ndim() - 1];
+      places.at[i] += term.places[term.n_true == 1 ? 0 : k];
+      continue;
     }
-    offset += (value < 0 ? value + extent : value) * x.strides[term.dim];
-    return true;
+    do {
+      ++mask_position;
+    } while (!is_set(*term.tensor, offset_at(term.layout, mask_position)));
+    places.at[i] += offset_at(term.covered, mask_position);
   }
-  // The k-th position along the last broadcast dim is the k-th true element of the mask.
-  if (term.places != nullptr) {
-    const int64_t k = term.n_true == 1 ? 0 : position % broadcast_[broadcast_.ndim() - 1];
-    offset += term.places[k];
-    return true;
+}
+
+void AdvancedIndex::fail(KernelRuntimeContext& ctx, const char* op, const Layout& x,
+                         int64_t position) const {
+  for (int64_t t = 0; t < n_terms_; ++t) {
+    const Term& term = terms_[t];
+    if (term.n_true >= 0) continue;
+    const int64_t extent = x.shape[term.dim];
+    Loop loop(broadcast_);
+    loop.add(term.strides);
+    const int64_t value = IndexValues(*term.tensor)[loop.offset(0, position)];
+    if (value >= -extent && value < extent) continue;
+    return fail_index(ctx, op, value, position, -extent, extent, term.dim);
   }
-  do {
-    ++mask_position;
-  } while (!is_set(*term.tensor, offset_at(term.layout, mask_position)));
-  offset += offset_at(term.covered, mask_position);
-  return true;
 }
 
 template <class F>
 bool AdvancedIndex::visit(KernelRuntimeContext& ctx, const char* op, const Layout& x,
-                          const Layout& other, F&& f) const {
+                          const Layout& other, bool in_order, F&& f) const {
   ET_REQUIRE(ctx, broadcast_.numel().ok(), InvalidArgument, false,
              "%s: the index tensors broadcast to %s, too many positions", op,
              ShapeText(broadcast_.ref()).c_str());
-  const int64_t n = broadcast_.numel().value();
-  int64_t mask_positions[kTensorDimensionLimit];
-  std::fill_n(mask_positions, n_terms_, int64_t{-1});
-  int64_t at[kTensorDimensionLimit] = {};
-  for (int64_t position = 0; position < n; ++position) {
-    int64_t x_offset = x.offset, other_offset = other.offset;
-    for (int64_t d = 0; d < broadcast_.ndim(); ++d) {
-      other_offset += at[d] * other.strides[broadcast_at_ + d];
-    }
-    for (int64_t t = 0; t < n_terms_; ++t) {
-      int64_t index_offset = 0;
-      for (int64_t d = 0; d < broadcast_.ndim(); ++d) index_offset += at[d] * terms_[t].strides[d];
-      if (!term_offset(ctx, op, terms_[t], x, index_offset, position, mask_positions[t],
-                       x_offset)) {
-        return false;
-      }
-    }
-    f(x_offset, other_offset);
-    for (int64_t d = broadcast_.ndim() - 1; d >= 0 && ++at[d] == broadcast_[d]; --d) at[d] = 0;
+  Loop loop(broadcast_);
+  loop.add(other.strides + broadcast_at_);
+  loop.collapse();
+  const int64_t row = loop.ndim > 0 ? loop.sizes[loop.ndim - 1] : 1;
+  for (int64_t t = 0; t < n_terms_; ++t) {
+    in_order = in_order || (terms_[t].n_true >= 0 && terms_[t].places == nullptr);
   }
-  return true;
+  FirstBad bad;
+  const auto some = [&](int64_t position, int64_t end) {
+    Places places;
+    places.step = loop.inner_stride(0);
+    int64_t mask_positions[kTensorDimensionLimit];
+    std::fill_n(mask_positions, n_terms_, int64_t{-1});
+    for (bool good = true; good && position < end; position += places.n) {
+      places.n = std::min({Places::kMost, end - position, row - position % row});
+      places.begin = other.offset + loop.offset(0, position);
+      std::fill_n(places.at, places.n, x.offset);
+      for (int64_t t = 0; t < n_terms_; ++t) {
+        if (terms_[t].n_true >= 0) {
+          add_true(terms_[t], position, mask_positions[t], places);
+        } else if (const int64_t at = add_values(terms_[t], x, position, places); at >= 0) {
+          bad.see(at);
+          good = false;
+        }
+      }
+      if (good) f(places);
+    }
+  };
+  // Threads share the positions if there are many; otherwise f may share what lies at them.
+  const int64_t n = broadcast_.numel().value();
+  const bool shared = !in_order && n >= 4 * Places::kMost;
+  executorch::cpu::parallel_for(n, shared ? Places::kMost : std::max<int64_t>(n, 1), some);
+  if (bad.position()) fail(ctx, op, x, *bad.position());
+  return !bad.position();
 }
 
 Loop AdvancedIndex::rest(const Layout& x, const Layout& other) const {
@@ -295,34 +342,6 @@ Loop AdvancedIndex::rest(const Layout& x, const Layout& other) const {
   loop.order_by(0);
   loop.collapse();
   return loop;
-}
-
-// dst[rest] = src[rest] (or +=) at the two offsets, operands `to` and `from` of the loop.
-template <class T, bool kAdd>
-void transfer(const Loop& loop, T* dst, int to, const T* src, int from) {
-  const int64_t to_step = loop.ndim > 0 ? loop.strides[to][loop.ndim - 1] : 0;
-  const int64_t from_step = loop.ndim > 0 ? loop.strides[from][loop.ndim - 1] : 0;
-  for_each_run(loop, [&](const int64_t* offsets, int64_t n) {
-    T* d = dst + offsets[to];
-    const T* s = src + offsets[from];
-    if constexpr (kAdd) {
-      for (int64_t i = 0; i < n; ++i) {
-        T& sum = d[i * to_step];
-        const T term = s[i * from_step];
-        if constexpr (std::is_same_v<T, BoolByte>) {
-          sum = BoolByte(sum || term);
-        } else if constexpr (std::is_integral_v<T>) {
-          sum = static_cast<T>(static_cast<uint64_t>(sum) + static_cast<uint64_t>(term));
-        } else {
-          sum = static_cast<T>(sum + term);
-        }
-      }
-    } else if (to_step == 1 && from_step == 1) {
-      std::copy_n(s, n, d);
-    } else {
-      for (int64_t i = 0; i < n; ++i) d[i * to_step] = s[i * from_step];
-    }
-  });
 }
 
 }  // namespace
@@ -347,8 +366,8 @@ Tensor& index_Tensor_out(KernelRuntimeContext& ctx, const Tensor& self, Optional
     using T = decltype(tag);
     const T* src = static_cast<const T*>(self.const_data_ptr());
     T* dst = static_cast<T*>(out.mutable_data_ptr());
-    index.visit(ctx, kOp, from, to,
-                [&](int64_t x, int64_t o) { transfer<T, false>(rest, dst + o, 1, src + x, 0); });
+    index.visit(ctx, kOp, from, to, false,
+                [&](const Places& places) { take_places(rest, places, src, dst); });
   });
   return out;
 }
@@ -384,8 +403,8 @@ void put(KernelRuntimeContext& ctx, const char* op, Tensor& x, OptionalTensors i
     using T = StoredAs<decltype(tag)>;
     T* dst = static_cast<T*>(x.mutable_data_ptr());
     const T* src = static_cast<const T*>(values.const_data_ptr());
-    index.visit(ctx, op, to, expanded, [&](int64_t at, int64_t value) {
-      transfer<T, decltype(add)::value>(rest, dst + at, 0, src + value, 1);
+    index.visit(ctx, op, to, expanded, true, [&](const Places& places) {
+      put_places<decltype(add)::value>(rest, places, src, dst);
     });
   };
   if (!accumulate) {

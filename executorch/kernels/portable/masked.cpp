@@ -17,36 +17,49 @@ using namespace internal;
 
 namespace {
 
-// Calls f(truth, offsets) for every position of the loop, in row-major order: whether the element
-// of `t` there, which is operand `operand` of the loop, is not zero, and the offsets of the
-// elements of all operands.
+// Calls f(truth, n, offsets, steps) for runs of positions of the loop, in row-major order: which of
+// the n elements of `t` there, which is operand `operand` of the loop, are not zero, the offset of
+// the first element of each operand, and from one to the next.
 template <class F>
-void for_each_truth(const Loop& loop, int operand, const Tensor& t, F&& f) {
+void for_each_chunk(const Loop& loop, int operand, const Tensor& t, F&& f) {
   const char* data = static_cast<const char*>(t.const_data_ptr());
   const int64_t size = static_cast<int64_t>(t.element_size());
+  int64_t step[kMaxOperands];
+  for (int k = 0; k < loop.n_operands; ++k) step[k] = loop.inner_stride(k);
   for_each_run(loop, [&](const int64_t* offsets, int64_t n) {
     constexpr int64_t kChunk = 256;
     bool truth[kChunk];
-    const int inner = loop.ndim - 1;
-    int64_t at[kMaxOperands], step[kMaxOperands];
-    for (int k = 0; k < loop.n_operands; ++k) {
-      at[k] = offsets[k];
-      step[k] = inner < 0 ? 0 : loop.strides[k][inner];
-    }
+    int64_t at[kMaxOperands];
+    std::copy_n(offsets, loop.n_operands, at);
     for (int64_t i = 0; i < n; i += kChunk) {
       const int64_t m = std::min(kChunk, n - i);
       load(data + at[operand] * size, t.scalar_type(), step[operand], m, truth);
-      for (int64_t j = 0; j < m; ++j) {
-        f(truth[j], at);
-        for (int k = 0; k < loop.n_operands; ++k) at[k] += step[k];
-      }
+      f(truth, m, at, step);
+      for (int k = 0; k < loop.n_operands; ++k) at[k] += m * step[k];
     }
   });
 }
 
+// Calls f(truth, offsets) for each position.
+template <class F>
+void for_each_truth(const Loop& loop, int operand, const Tensor& t, F&& f) {
+  for_each_chunk(loop, operand, t,
+                 [&](const bool* truth, int64_t n, const int64_t* offsets, const int64_t* steps) {
+                   int64_t at[kMaxOperands];
+                   std::copy_n(offsets, loop.n_operands, at);
+                   for (int64_t j = 0; j < n; ++j) {
+                     f(truth[j], at);
+                     for (int k = 0; k < loop.n_operands; ++k) at[k] += steps[k];
+                   }
+                 });
+}
+
 int64_t count_true(const Loop& loop, int operand, const Tensor& t) {
   int64_t n = 0;
-  for_each_truth(loop, operand, t, [&](bool truth, const int64_t*) { n += truth; });
+  for_each_chunk(loop, operand, t,
+                 [&](const bool* truth, int64_t m, const int64_t*, const int64_t*) {
+                   for (int64_t j = 0; j < m; ++j) n += truth[j];
+                 });
   return n;
 }
 
@@ -71,8 +84,9 @@ Tensor& nonzero_out(KernelRuntimeContext& ctx, const Tensor& self, Tensor& out) 
   ET_REQUIRE(ctx, out.scalar_type() == ScalarType::Long && is_real(self.scalar_type()),
              InvalidArgument, out, "%s: dtypes %s and, for out, Long were expected; out has %s",
              kOp, toString(self.scalar_type()), toString(out.scalar_type()));
-  Loop loop(self.sizes());
-  loop.add(Layout(self).strides);
+  Loop rows(self.sizes());
+  rows.add(Layout(self).strides);
+  Loop loop = rows;
   loop.collapse();
   // The tensor is read twice, to count and to list its nonzero elements, so writing `out` must not
   // change it.
@@ -83,13 +97,22 @@ Tensor& nonzero_out(KernelRuntimeContext& ctx, const Tensor& self, Tensor& out) 
   const Layout target(out);
   int64_t position[kTensorDimensionLimit] = {};
   int64_t* row = out.mutable_data_ptr<int64_t>();
-  for_each_truth(loop, 0, self, [&](bool truth, const int64_t*) {
-    if (truth) {
-      for (int64_t d = 0; d < self.dim(); ++d) row[d * target.strides[1]] = position[d];
-      row += target.strides[0];
+  const int64_t last = self.dim() - 1, row_step = target.strides[0], step = target.strides[1];
+  const auto list = [&](const bool* truth, int64_t n, const int64_t*, const int64_t*) {
+    for (int64_t j = 0; j < n; ++j) {
+      if (!truth[j]) continue;
+      for (int64_t d = 0; d < last; ++d) row[d * step] = position[d];
+      if (last >= 0) row[last * step] = position[last] + j;
+      row += row_step;
     }
-    for (int64_t d = self.dim() - 1; d >= 0 && ++position[d] == self.size(d); --d) position[d] = 0;
-  });
+    if (last < 0) return;
+    position[last] += n;
+    for (int64_t d = last; d > 0 && position[d] == self.size(d); --d) {
+      position[d] = 0;
+      ++position[d - 1];
+    }
+  };
+  for_each_chunk(rows, 0, self, list);
   return out;
 }
 
@@ -144,6 +167,7 @@ Tensor& masked_scatter_out(KernelRuntimeContext& ctx, const Tensor& self, const 
              ShapeText(source).c_str());
   Loop sources(source.sizes());
   sources.add(source);
+  sources.collapse();
   int64_t next = 0;
   with_element_size(static_cast<size_t>(out.element_size()), [&](auto tag) {
     using T = decltype(tag);

@@ -1,3 +1,4 @@
+#include <executorch/cpu/threadpool.h>
 #include <executorch/kernels/portable/functions.h>
 #include <executorch/kernels/portable/internal/index_value.h>
 #include <executorch/kernels/portable/internal/loop.h>
@@ -5,6 +6,7 @@
 #include <executorch/kernels/portable/tables.h>
 #include <executorch/runtime/kernel/boxing.h>
 
+#include <algorithm>
 #include <cinttypes>
 
 // Positions of values in sorted sequences, found by bisection. NaN belongs at the end.
@@ -14,20 +16,18 @@ using namespace internal;
 
 namespace {
 
-/// n sorted values of type C; at(i) reads the i-th in order.
+/// n sorted values of type C; at(i) reads the i-th in order. Without branches, which would be
+/// mispredicted half of the time.
 template <class C, class At>
 int64_t place_of(C value, int64_t n, bool right, const At& at) {
-  int64_t begin = 0, end = n;
-  while (begin < end) {
-    const int64_t middle = begin + (end - begin) / 2;
-    const C x = at(middle);
-    const bool before = right ? !(x > value) && !(x != x && value == value)
-                              : x < value || (value != value && x == x);
-    if (before) {
-      begin = middle + 1;
-    } else {
-      end = middle;
-    }
+  int64_t begin = 0;
+  while (n > 0) {
+    const int64_t half = n / 2;
+    const C x = at(begin + half);
+    const bool before = right ? !(x > value) & !((x != x) & (value == value))
+                              : (x < value) | ((value != value) & (x == x));
+    begin = before ? begin + half + 1 : begin;
+    n = before ? n - half - 1 : half;
   }
   return begin;
 }
@@ -38,6 +38,44 @@ struct Search {
   bool int32;            // of out, which is Long otherwise
   const Tensor* sorter;  // the order of each sequence, or nullptr
 };
+
+/// The places of all `values`, which are operand 1 of the loop, in sequences of elements T that are
+/// `step` apart, and whose sorters' are `order_step` apart. Compares as type C. False if a sorter
+/// has a bad value.
+template <class C, class T>
+bool search_as(const Search& how, const Loop& loop, const Tensor& sorted, int64_t n, int64_t step,
+               int64_t order_step, const Tensor& values, Tensor& out) {
+  constexpr int64_t kChunk = 256;
+  const T* const data = static_cast<const T*>(sorted.const_data_ptr());
+  const int64_t* const order =
+      how.sorter == nullptr ? nullptr : how.sorter->const_data_ptr<int64_t>();
+  FirstBad bad;
+  executorch::cpu::parallel_for(loop.numel, kChunk, [&](int64_t i, int64_t end) {
+    C chunk[kChunk];
+    int64_t places[kChunk];
+    for (int64_t m; i < end; i += m) {
+      m = std::min(kChunk, end - i);
+      gather(loop, 1, values.const_data_ptr(), values.scalar_type(), i, m, chunk);
+      for (int64_t j = 0; j < m; ++j) {
+        const T* const sequence = data + loop.offset(2, i + j);
+        if (order == nullptr) {
+          places[j] = place_of(chunk[j], n, how.right,
+                               [&](int64_t k) { return static_cast<C>(sequence[k * step]); });
+          continue;
+        }
+        const int64_t* const sorter = order + loop.offset(3, i + j);
+        places[j] = place_of(chunk[j], n, how.right, [&](int64_t k) {
+          k = sorter[k * order_step];
+          const bool good = k >= 0 && k < n;
+          if (!good) bad.see(i + j);
+          return static_cast<C>(sequence[good ? k * step : 0]);
+        });
+      }
+      scatter(loop, 0, out.mutable_data_ptr(), out.scalar_type(), i, m, places);
+    }
+  });
+  return !bad.position();
+}
 
 /// `sorted` is a single sequence, or has the shape of `values` in all dims but the last.
 Tensor& search(KernelRuntimeContext& ctx, const Search& how, const Tensor& sorted,
@@ -69,27 +107,22 @@ Tensor& search(KernelRuntimeContext& ctx, const Search& how, const Tensor& sorte
   }
   Loop loop(values.sizes());
   loop.add(to.strides).add(Layout(values).strides).add(begin).add(order_begin);
+  loop.collapse();
   const bool floats = is_float(sorted.scalar_type()) || is_float(values.scalar_type());
-  const auto search_in = [&](auto tag) {
-    using C = decltype(tag);
-    for (int64_t i = 0; i < loop.numel; ++i) {
-      const int64_t first = loop.offset(2, i), first_order = loop.offset(3, i);
-      bool valid = true;
-      const int64_t place =
-          place_of(load_at<C>(values, loop.offset(1, i)), n, how.right, [&](int64_t k) {
-            if (how.sorter != nullptr) {
-              k = how.sorter->const_data_ptr<int64_t>()[first_order + k * order_step];
-              valid &= k >= 0 && k < n;
-              if (!valid) return C{0};
-            }
-            return load_at<C>(sorted, first + k * step);
-          });
-      ET_REQUIRE(ctx, valid, InvalidArgument, ,
-                 "%s: the sorter has values outside [0, %" PRId64 ")", how.op, n);
-      store_at(place, out, loop.offset(0, i));
+  bool valid = true;
+  with_dtype(sorted.scalar_type(), [&](auto tag) {
+    using T = StoredAs<decltype(tag)>;
+    const auto search_by = [&](auto compared) {
+      return search_as<decltype(compared), T>(how, loop, sorted, n, step, order_step, values, out);
+    };
+    if constexpr (!kIsFloat<T>) {
+      valid = floats ? search_by(double{}) : search_by(int64_t{});
+    } else {
+      valid = search_by(double{});
     }
-  };
-  floats ? search_in(double{}) : search_in(int64_t{});
+  });
+  ET_REQUIRE(ctx, valid, InvalidArgument, out, "%s: the sorter has values outside [0, %" PRId64 ")",
+             how.op, n);
   return out;
 }
 

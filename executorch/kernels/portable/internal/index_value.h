@@ -3,7 +3,9 @@
 
 #include <executorch/kernels/portable/internal/strided_copy.h>
 
+#include <atomic>
 #include <cinttypes>
+#include <optional>
 
 namespace torch::executor::native::internal {
 
@@ -20,6 +22,30 @@ class IndexValues {
  private:
   const void* data_;
   bool wide_;
+};
+
+/// Calls f with the elements of an index tensor, as const int64_t* or const int32_t*.
+template <class F>
+void with_index_values(const Tensor& index, F&& f) {
+  index.scalar_type() == ScalarType::Long ? f(index.const_data_ptr<int64_t>())
+                                          : f(index.const_data_ptr<int32_t>());
+}
+
+/// The first position of a bad index; positions are those of the index in row-major order.
+class FirstBad {
+ public:
+  void see(int64_t position) {
+    int64_t known = first_.load(std::memory_order_relaxed);
+    while (position < known && !first_.compare_exchange_weak(known, position)) {
+    }
+  }
+  std::optional<int64_t> position() const {
+    const int64_t first = first_.load();
+    return first == INT64_MAX ? std::nullopt : std::optional(first);
+  }
+
+ private:
+  std::atomic<int64_t> first_{INT64_MAX};
 };
 
 [[nodiscard]] inline bool require_index_dtype(KernelRuntimeContext& ctx, const char* op,

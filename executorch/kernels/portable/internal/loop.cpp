@@ -102,42 +102,6 @@ bool Loop::is_constant(int k) const {
   return true;
 }
 
-namespace {
-
-/// Calls f(offset, n, stride) for the innermost runs of operand `k` that make up [pos, pos + n).
-template <class F>
-void for_each_piece(const Loop& loop, int k, int64_t pos, int64_t n, F&& f) {
-  if (loop.ndim == 0) {
-    if (n > 0) f(int64_t{0}, int64_t{1}, int64_t{1});
-    return;
-  }
-  const int inner = loop.ndim - 1;
-  int64_t index[kTensorDimensionLimit];
-  int64_t rest = pos, offset = 0;
-  for (int d = inner; d > 0; --d) {
-    index[d] = rest % loop.sizes[d];
-    rest /= loop.sizes[d];
-    offset += index[d] * loop.strides[k][d];
-  }
-  index[0] = rest;
-  offset += rest * loop.strides[k][0];
-  while (n > 0) {
-    const int64_t left = loop.sizes[inner] - index[inner];
-    const int64_t m = left < n ? left : n;
-    f(offset, m, loop.strides[k][inner]);
-    n -= m;
-    offset += m * loop.strides[k][inner];
-    index[inner] += m;
-    for (int d = inner; d > 0 && index[d] == loop.sizes[d]; --d) {
-      offset += loop.strides[k][d - 1] - loop.strides[k][d] * loop.sizes[d];
-      index[d] = 0;
-      ++index[d - 1];
-    }
-  }
-}
-
-}  // namespace
-
 template <class C>
 void gather(const Loop& loop, int k, const void* data, ScalarType type, int64_t pos, int64_t n,
             C* dst) {
