@@ -103,6 +103,16 @@ int64_t nearest_source(int64_t o, int64_t in, int64_t out, float step) {
   return std::min(static_cast<int64_t>(std::floor(static_cast<float>(o) * step)), in - 1);
 }
 
+/// f(o) for o < n, where the memory lies; null, with a message, if memory is refused.
+template <class F>
+auto* table_of(KernelRuntimeContext& ctx, const char* op, executorch::cpu::Scratch& scratch,
+               int64_t n, const F& f) {
+  auto* const table = scratch.array<decltype(f(n))>(n);
+  for (int64_t o = 0; table != nullptr && o < n; ++o) table[o] = f(o);
+  (void)require_scratch(ctx, op, table != nullptr);
+  return table;
+}
+
 /// Linear interpolation along one axis: position o lies between `first` and `second`.
 template <class C>
 struct Linear {
@@ -196,7 +206,8 @@ bool resample_images(KernelRuntimeContext& ctx, const char* op, const Images& im
 }
 
 template <class T, class C>
-void bilinear(const Images& images, const Linear<C>& vertical, const Linear<C>& horizontal) {
+void bilinear(const Images& images, const Linear<C>& vertical,
+              const typename Linear<C>::Pair* columns) {
   const int64_t* a = images.from.strides;
   const int64_t* b = images.to.strides;
   const T* in = static_cast<const T*>(images.in.const_data_ptr());
@@ -207,7 +218,7 @@ void bilinear(const Images& images, const Linear<C>& vertical, const Linear<C>& 
     const T* lower = in + n * a[0] + v.second * a[2];
     T* row = out + n * b[0] + y * b[2];
     for_each_in_row(images, [&](int64_t c, int64_t x) {
-      const auto h = horizontal.at(x);
+      const auto& h = columns[x];
       const auto along = [&](const T* line) {
         line += c * a[1];
         return h.w0 * static_cast<C>(line[h.first * a[3]]) +
@@ -232,6 +243,11 @@ Tensor& upsample_nearest2d_vec_out(KernelRuntimeContext& ctx, const Tensor& inpu
   const Images images(input, out);
   const float step_y = step_of<float>(input.size(2), out.size(2), false, scales[0]);
   const float step_x = step_of<float>(input.size(3), out.size(3), false, scales[1]);
+  EngineScratch scratch(ctx);
+  const int64_t* const columns = table_of(ctx, kOp, scratch, out.size(3), [&](int64_t x) {
+    return nearest_source(x, input.size(3), out.size(3), step_x) * images.from.strides[3];
+  });
+  if (columns == nullptr) return out;
   with_element_size(static_cast<size_t>(out.element_size()), [&](auto tag) {
     using T = decltype(tag);
     const int64_t* a = images.from.strides;
@@ -240,9 +256,14 @@ Tensor& upsample_nearest2d_vec_out(KernelRuntimeContext& ctx, const Tensor& inpu
       const int64_t from = nearest_source(y, input.size(2), out.size(2), step_y);
       const T* line = static_cast<const T*>(input.const_data_ptr()) + n * a[0] + from * a[2];
       T* row = static_cast<T*>(out.mutable_data_ptr()) + n * b[0] + y * b[2];
+      if (a[1] == 1 && b[1] == 1) {
+        for (int64_t x = 0; x < out.size(3); ++x) {
+          std::copy_n(line + columns[x], out.size(1), row + x * b[3]);
+        }
+        return;
+      }
       for_each_in_row(images, [&](int64_t c, int64_t x) {
-        row[c * b[1] + x * b[3]] =
-            line[c * a[1] + nearest_source(x, input.size(3), out.size(3), step_x) * a[3]];
+        row[c * b[1] + x * b[3]] = line[c * a[1] + columns[x]];
       });
     });
   });
@@ -268,7 +289,12 @@ Tensor& upsample_bilinear2d_vec_out(KernelRuntimeContext& ctx, const Tensor& inp
     if constexpr (std::is_same_v<decltype(stored_tag), uint8_t>) {
       (void)resample_images<uint8_t, C>(ctx, kOp, Images(input, out), axis(2), axis(3));
     } else {
-      bilinear<decltype(stored_tag), C>(Images(input, out), axis(2), axis(3));
+      EngineScratch scratch(ctx);
+      const Linear<C> horizontal = axis(3);
+      const auto* columns =
+          table_of(ctx, kOp, scratch, out.size(3), [&](int64_t x) { return horizontal.at(x); });
+      if (columns == nullptr) return;
+      bilinear<decltype(stored_tag), C>(Images(input, out), axis(2), columns);
     }
   });
   ET_REQUIRE(ctx, known, InvalidArgument, out, "%s: not implemented for dtype %s", kOp,
