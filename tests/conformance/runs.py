@@ -27,7 +27,7 @@ from tests.conformance.samples import Sample
 from tests.ops.oracle import ANY_VALUE, FIRST_ONLY, HALVES, map_tensors, results_of, tolerance
 
 # The second result says where the first one was found.
-POSITIONS = {"aten::sort", "aten::topk"}
+POSITIONS = {"aten::kthvalue", "aten::median", "aten::sort", "aten::topk"}
 
 # Results after the first that are not asked for: eager leaves them empty, export declares them.
 UNASKED_EMPTY = {"aten::unique_consecutive"}
@@ -172,11 +172,11 @@ def picked(sample: Sample, positions: torch.Tensor) -> torch.Tensor:
     arguments |= dict(zip(arguments, sample.args, strict=False)) | sample.kwargs
     source, dim = arguments["self"], arguments.get("dim", -1)
     signed = getattr(torch, str(source.dtype).removeprefix("torch.u"), source.dtype)
-    return (
-        source
-        if source.dim() == 0
-        else source.view(signed).gather(dim, positions).view(source.dtype)
-    )
+    if source.dim() == 0:
+        return source
+    reduced = positions.dim() < source.dim()
+    found = source.view(signed).gather(dim, positions.unsqueeze(dim) if reduced else positions)
+    return (found.squeeze(dim) if reduced else found).view(source.dtype)
 
 
 def difference(sample: Sample, got: list[Any], want: list[torch.Tensor]) -> str:

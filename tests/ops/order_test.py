@@ -49,6 +49,32 @@ def test_the_first_are_the_first_of_all_sorted(dtype: torch.dtype, k: int, large
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("distinct", [1, 3, 500, 2**40])
+@pytest.mark.parametrize("dim", [0, 1])
+def test_one_place_of_all_sorted(dtype: torch.dtype, distinct: int, dim: int) -> None:
+    x = numbers(dtype, *((2, MANY) if dim == 1 else (MANY, 2)), distinct=distinct)
+    values, indices = torch.sort(x, dim=dim, stable=True)
+    calls = [
+        Call(
+            "aten::kthvalue.values",
+            [x, k, dim, False],
+            [t.select(dim, k - 1).contiguous() for t in (values, indices)],
+        )
+        for k in (1, 2, MANY // 3, MANY)
+    ]
+    middle = [t.narrow(dim, (MANY - 1) // 2, 1) for t in (values, indices)]
+    if dtype.is_floating_point:  # a median of numbers with NaN is the first NaN
+        place = torch.where(
+            torch.isnan(x).any(dim, True), torch.isnan(x).int().argmax(dim, True), middle[1]
+        )
+        middle = [x.gather(dim, place), place]
+    calls.append(Call("aten::median.dim_values", [x, dim, True], middle))
+    for call, (found, places) in zip(calls, run(calls), strict=True):
+        assert torch.equal(places, call.results[1])
+        torch.testing.assert_close(found, call.results[0], equal_nan=True, rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
 @pytest.mark.parametrize("distinct", [3, 2**40])
 def test_unique_elements_and_slices(dtype: torch.dtype, distinct: int) -> None:
     x = numbers(dtype, MANY, 2, distinct=distinct)

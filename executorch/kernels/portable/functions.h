@@ -313,6 +313,9 @@ Tensor& _empty_dim_order_out(KernelRuntimeContext& ctx, IntArrayRef size,
                              std::optional<IntArrayRef> dim_order, Tensor& out);
 
 // Ordering (sort.cpp).
+TensorPair kthvalue_values(KernelRuntimeContext& ctx, const Tensor& self, int64_t k, int64_t dim,
+                           bool keepdim, Tensor& values, Tensor& indices);
+DimExtremeOut median_dim_values;
 TensorPair sort_values(KernelRuntimeContext& ctx, const Tensor& self, int64_t dim, bool descending,
                        Tensor& values, Tensor& indices);
 TensorPair topk_values(KernelRuntimeContext& ctx, const Tensor& self, int64_t k, int64_t dim,

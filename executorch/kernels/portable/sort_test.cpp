@@ -42,11 +42,12 @@ TEST(Sort, RefusesIndicesOverWhatItReads) {
     topk_values(other, self.tensor(), kCount, 0, true, true, v, i);
     EXPECT_EQ(other.failure_state(), error);
   };
-  std::vector<int64_t> apart(kCount);
+  std::vector<int64_t> apart(2 * kCount);
   expect(apart.data(), &memory[kCount], Error::Ok);
   expect(&memory[kCount], &memory[kCount], Error::Ok);  // the values take the input's place
   expect(apart.data(), &memory[kCount - 1], Error::InvalidArgument);
   expect(&memory[kCount - 1], apart.data(), Error::InvalidArgument);
+  expect(apart.data(), &apart[1], Error::InvalidArgument);  // threads sort other lines there
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-"""Order statistics: by sorting, which puts NaN last."""
+"""Order statistics that the runtime lacks: by sorting, which puts NaN last."""
 
 from __future__ import annotations
 
@@ -20,19 +20,11 @@ def _sorted(self: Tensor, dim: int) -> tuple[Tensor, Tensor]:
     return torch.sort(self, dim)
 
 
-def _picked(
-    self: Tensor, values: Tensor, places: Tensor, at: int, dim: int, keepdim: bool
-) -> tuple[Tensor, Tensor]:
-    """Element `at` of `values` and `places` along `dim`, in the shape of a reduction of `self`."""
-    keep = keepdim and self.dim() > 0
-    found = [t.narrow(dim, at, 1) if keep else t.select(dim, at) for t in (values, places)]
-    return found[0], found[1]
-
-
 def _gathered(
     self: Tensor, values: Tensor, places: Tensor, at: Tensor, dim: int, keepdim: bool
 ) -> tuple[Tensor, Tensor]:
-    """The same where `at` has an element's place for each line along `dim`."""
+    """The elements of `values` and `places` at the place that `at` has for each line along `dim`,
+    in the shape of a reduction of `self`."""
     found = [t.gather(dim, at) for t in (values, places)]
     if not (keepdim and self.dim() > 0):
         found = [t.squeeze(dim) for t in found]
@@ -47,37 +39,18 @@ def stable_sort(
     return torch.sort(self, dim, descending)
 
 
-@rule(_aten.kthvalue.default)
-def kthvalue(self: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> tuple[Tensor, Tensor]:
-    return _picked(self, *_sorted(self, dim), k - 1, dim, keepdim)
-
-
-@rule(_aten.median.dim)
-def median_dim(self: Tensor, dim: int, keepdim: bool = False) -> tuple[Tensor, Tensor]:
-    values, places = _sorted(self, dim)
-    n = values.shape[dim]
-    middle = _picked(self, values, places, (n - 1) // 2, dim, keepdim)
-    if not self.is_floating_point():
-        return middle
-    found, place = middle
-    last = _picked(self, values, places, n - 1, dim, keepdim)[0]
-    source = self.reshape(1) if self.dim() == 0 else self
-    first_nan = torch.argmax(torch.isnan(source).int(), dim, keepdim and self.dim() > 0)
-    is_nan = torch.isnan(last)
-    return torch.where(is_nan, last, found), torch.where(is_nan, first_nan, place)
-
-
 @rule(_aten.median.default)
 def median(self: Tensor) -> Tensor:
     if self.numel() == 0:
         return torch.full((), _nothing(self.dtype), dtype=self.dtype, device=self.device)
-    return median_dim(self.reshape(-1), 0)[0]
+    return torch.median(self.reshape(-1), 0)[0]
 
 
 @rule(_aten.nanmedian.dim)
 def nanmedian_dim(self: Tensor, dim: int, keepdim: bool = False) -> tuple[Tensor, Tensor]:
     if not self.is_floating_point():
-        return median_dim(self, dim, keepdim)
+        found, place = torch.median(self, dim, keepdim)
+        return found, place
     values, places = _sorted(self, dim)
     n = (~torch.isnan(values)).sum(dim, keepdim=True)
     at = torch.clamp_min((n - 1) // 2, 0)

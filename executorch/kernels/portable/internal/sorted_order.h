@@ -14,6 +14,16 @@ namespace torch::executor::native::internal {
 /// Sorts words: radix by radix in place, from the highest byte in which they differ.
 void radix_sort(uint64_t* words, int64_t n);
 
+/// A word, and how many words that equal it come before it in their order.
+struct Selected {
+  uint64_t word;
+  int64_t equal_before;
+};
+
+/// The word at place k < n of the order of n words, which are moved: by the buckets of one radix
+/// after the other that place k is in. Cost: linear in n.
+Selected radix_select(uint64_t* words, int64_t n, int64_t k);
+
 /// A sort key: an unsigned number that increases with x. Both zeros have the same key, and all NaNs
 /// have the highest one.
 template <class T>
