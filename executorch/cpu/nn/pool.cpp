@@ -19,6 +19,8 @@ namespace HWY_NAMESPACE {
 using Ints = hn::RebindToSigned<Floats>;
 using VI = hn::Vec<Ints>;
 constexpr int64_t kGrain = 16384;  // elements of x
+/// A stride whose multiples, one for each lane, int32 holds.
+constexpr int64_t kAnyStride = INT32_MAX / kLanes;
 
 /// Replaces `best` and its place by v where v is larger or NaN.
 HWY_INLINE void Take(V v, VI place, V& best, VI& at) {
@@ -40,20 +42,25 @@ HWY_INLINE void TakeByPlace(V v, VI place, V& best, VI& at) {
   at = hn::IfThenElse(hn::RebindMask(Ints(), taken), place, at);
 }
 
-/// Loads p[0], p[stride] ... for a stride of 1 or 2. Reads 2 kLanes elements.
+/// Loads p[0], p[stride] ...; reads 2 kLanes elements for a stride of 2.
 template <class D, class T>
 HWY_INLINE hn::Vec<D> LoadEvery(D d, const T* p, int64_t stride) {
   if (stride == 1) return hn::LoadU(d, p);
+  if (stride != 2) {
+    const Ints di;
+    return hn::GatherIndex(d, p,
+                           hn::Mul(hn::Iota(di, 0), hn::Set(di, static_cast<int32_t>(stride))));
+  }
   hn::Vec<D> even, odd;
   hn::LoadInterleaved2(d, p, even, odd);
   return even;
 }
 
-/// Calls vector(o) for kLanes outputs at a time whose windows are whole and 1 or 2 apart, and
-/// one(o) for the others. Some outputs may be computed twice.
+/// Calls vector(o) for kLanes outputs at a time whose windows are whole and at most `apart` apart,
+/// and one(o) for the others. Some outputs may be computed twice.
 template <class Vector, class One>
-HWY_INLINE void AlongRow(const PoolAxis& w, const Vector& vector, const One& one) {
-  const int64_t vectors_end = w.stride == 1 || w.stride == 2 ? w.whole_end : 0;
+HWY_INLINE void AlongRow(const PoolAxis& w, int64_t apart, const Vector& vector, const One& one) {
+  const int64_t vectors_end = w.stride >= 1 && w.stride <= apart ? w.whole_end : 0;
   int64_t o = 0;
   while (o < w.out) {
     const int64_t at = std::min(o, vectors_end - kLanes);
@@ -101,7 +108,7 @@ void MaxValuesRow(const Pool2d& a, const T* HWY_RESTRICT x, int64_t oh, T* HWY_R
     }
     values[o] = value;
   };
-  AlongRow(a.w, vector, one);
+  AlongRow(a.w, kAnyStride, vector, one);
   ForVectors(a.w.out, [&](int64_t o, const auto& lanes)
                           HWY_ATTR { lanes.store(lanes.load(values + o), y + o); });
 }
@@ -153,7 +160,7 @@ void MaxRow(const Pool2d& a, const T* HWY_RESTRICT x, int64_t oh, T* HWY_RESTRIC
     values[o] = value;
     index[o] = at;
   };
-  AlongRow(a.w, vector, one);
+  AlongRow(a.w, kAnyStride, vector, one);
   ForVectors(a.w.out, [&](int64_t o, const auto& lanes)
                           HWY_ATTR { lanes.store(lanes.load(values + o), y + o); });
 }
@@ -188,7 +195,7 @@ void AverageRow(const Pool2d& a, const T* HWY_RESTRICT x, int64_t oh, T* HWY_RES
     for (; t < n; ++t) part[0] += at[t];
     values[o] = part[0] + part[1] + (part[2] + part[3]);
   };
-  AlongRow(a.w, vector, one);
+  AlongRow(a.w, 2, vector, one);
   const V height = hn::Set(d, a.h.divisor[oh]);
   ForVectors(a.w.out, [&](int64_t o, const auto& lanes) HWY_ATTR {
     lanes.store(hn::Div(lanes.load(values + o), hn::Mul(height, lanes.load(a.w.divisor + o))),

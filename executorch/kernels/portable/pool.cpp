@@ -77,13 +77,11 @@ TensorPair max_pool(KernelRuntimeContext& ctx, const char* op, int n_spatial, co
   }
   const bool known = with_gemm_dtype(self.scalar_type(), [&](auto tag) {
     using T = decltype(tag);
-    for (int64_t n = 0; n < p.n_batch; ++n) {
-      for (int64_t c = 0; c < p.n_channels; ++c) {
-        max_plane(p, self.const_data_ptr<T>() + n * p.in_batch + c * p.in_channel,
-                  out.mutable_data_ptr<T>() + n * p.out_batch + c * p.out_channel, index_steps,
-                  indices.mutable_data_ptr<int64_t>() + n * q.out_batch + c * q.out_channel);
-      }
-    }
+    p.for_each_plane([&](int64_t n, int64_t c) {
+      max_plane(p, self.const_data_ptr<T>() + n * p.in_batch + c * p.in_channel,
+                out.mutable_data_ptr<T>() + n * p.out_batch + c * p.out_channel, index_steps,
+                indices.mutable_data_ptr<int64_t>() + n * q.out_batch + c * q.out_channel);
+    });
   });
   ET_REQUIRE(ctx, known, InvalidArgument, result, "%s: not implemented for dtype %s", op,
              toString(self.scalar_type()));
@@ -138,9 +136,9 @@ void average(const Pooling& p, const Tensor& self, Tensor& out, Window&& window,
              Divisor&& divisor) {
   with_gemm_dtype(self.scalar_type(), [&](auto tag) {
     using T = decltype(tag);
-    p.for_each_plane([&](int64_t from, int64_t to) {
-      const T* in = self.const_data_ptr<T>() + from;
-      T* result = out.mutable_data_ptr<T>() + to;
+    p.for_each_plane([&](int64_t n, int64_t c) {
+      const T* in = self.const_data_ptr<T>() + n * p.in_batch + c * p.in_channel;
+      T* result = out.mutable_data_ptr<T>() + n * p.out_batch + c * p.out_channel;
       p.for_each_output([&](const int64_t* o, int64_t at) {
         int64_t begin[kSpatial], end[kSpatial];
         for (int d = 0; d < kSpatial; ++d) window(o[d], p.axis[d], begin[d], end[d]);

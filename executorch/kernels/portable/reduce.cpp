@@ -9,6 +9,8 @@
 #include <executorch/kernels/portable/tables.h>
 #include <executorch/runtime/kernel/boxing.h>
 
+#include <algorithm>
+
 namespace torch::executor::native {
 
 using namespace internal;
@@ -17,14 +19,29 @@ namespace {
 
 template <class C>
 struct Product {
-  std::conditional_t<kIsInt<C>, int64_t, double> value = 1;
+  using Total = std::conditional_t<kIsInt<C>, int64_t, double>;
+  Total value = 1;
   void fold(const C* x, int64_t n, int64_t) {
-    for (int64_t i = 0; i < n; ++i) value = wrapping_mul(value, static_cast<decltype(value)>(x[i]));
+    constexpr int64_t kLanes = 16;  // products that do not wait for one another
+    int64_t i = 0;
+    if (n >= kLanes) {
+      Total lanes[kLanes];
+      std::fill_n(lanes, kLanes, Total{1});
+      for (; i + kLanes <= n; i += kLanes) {
+        for (int64_t j = 0; j < kLanes; ++j) {
+          lanes[j] = wrapping_mul(lanes[j], static_cast<Total>(x[i + j]));
+        }
+      }
+      for (const Total lane : lanes) value = wrapping_mul(value, lane);
+    }
+    for (; i < n; ++i) value = wrapping_mul(value, static_cast<Total>(x[i]));
   }
   static void fold_columns(Product* states, const C* x, int64_t pitch, int64_t rows, int64_t width,
                            int64_t) {
     for (int64_t i = 0; i < rows; ++i) {
-      for (int64_t w = 0; w < width; ++w) states[w].fold(x + i * pitch + w, 1, i);
+      for (int64_t w = 0; w < width; ++w) {
+        states[w].value = wrapping_mul(states[w].value, static_cast<Total>(x[i * pitch + w]));
+      }
     }
   }
 };

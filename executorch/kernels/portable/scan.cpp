@@ -15,6 +15,8 @@ using namespace internal;
 
 namespace {
 
+constexpr int64_t kScanGrain = 16384;  // elements
+
 /// The lines of tensors of one shape along a dim: out is operand 0, the input 1, indices 2.
 struct Lines {
   Loop loop;
@@ -48,7 +50,6 @@ template <class C, class Fold>
 struct Scan {
   using Total = std::conditional_t<kIsInt<C>, int64_t, double>;
   static constexpr int64_t kChunk = 256;
-  static constexpr int64_t kGrain = 16384;  // elements
 
   const Lines& lines;
   const Tensor& self;
@@ -99,7 +100,8 @@ struct Scan {
         }
       }
     };
-    executorch::cpu::parallel_for(lines.loop.numel, std::max<int64_t>(kGrain / lines.n, 1), some);
+    executorch::cpu::parallel_for(lines.loop.numel, std::max<int64_t>(kScanGrain / lines.n, 1),
+                                  some);
   }
 
   /// Scans several neighbouring lines at a time, so that memory is read in order.
@@ -126,7 +128,7 @@ struct Scan {
       }
     };
     executorch::cpu::parallel_for(lines.loop.numel / row * per_row,
-                                  std::max<int64_t>(kGrain / kChunk / lines.n, 1), some);
+                                  std::max<int64_t>(kScanGrain / kChunk / lines.n, 1), some);
   }
 };
 
@@ -163,7 +165,7 @@ TensorPair running_extreme(KernelRuntimeContext& ctx, const char* op, const Tens
   const Lines lines({&values, &self, &indices}, dim);
   with_dtype(self.scalar_type(), [&](auto tag) {
     using T = StoredAs<decltype(tag)>;
-    for (int64_t line = 0; line < lines.loop.numel; ++line) {
+    const auto scan_line = [&](int64_t line) {
       const T* from = static_cast<const T*>(self.const_data_ptr()) + lines.loop.offset(1, line);
       T* to = static_cast<T*>(values.mutable_data_ptr()) + lines.loop.offset(0, line);
       int64_t* where = indices.mutable_data_ptr<int64_t>() + lines.loop.offset(2, line);
@@ -174,7 +176,11 @@ TensorPair running_extreme(KernelRuntimeContext& ctx, const char* op, const Tens
         to[i * lines.step[0]] = from[best * lines.step[1]];
         where[i * lines.step[2]] = best;
       }
-    }
+    };
+    executorch::cpu::parallel_for(lines.loop.numel, std::max<int64_t>(kScanGrain / lines.n, 1),
+                                  [&](int64_t line, int64_t end) {
+                                    for (; line < end; ++line) scan_line(line);
+                                  });
   });
   return result;
 }

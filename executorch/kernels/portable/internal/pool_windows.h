@@ -33,14 +33,11 @@ struct Pooling {
   int64_t n_batch = 1, n_channels = 1;
   int64_t in_batch = 0, in_channel = 0, out_batch = 0, out_channel = 0;
 
-  // Calls f(input offset, output offset) for each plane, on several threads.
+  // Calls f(n, c) for each plane, on several threads.
   template <class F>
   void for_each_plane(F&& f) const {
     executorch::cpu::parallel_for(n_batch * n_channels, 1, [&](int64_t i, int64_t end) {
-      for (; i < end; ++i) {
-        const int64_t n = i / n_channels, c = i % n_channels;
-        f(n * in_batch + c * in_channel, n * out_batch + c * out_channel);
-      }
+      for (; i < end; ++i) f(i / n_channels, i % n_channels);
     });
   }
   // Calls f(output position along the three axes, its offset in the plane).
