@@ -32,6 +32,18 @@ EXACT: dict[str, tuple[Callable[..., Any], tuple[torch.Tensor, ...]]] = {
         lambda x: torch.nn.functional.interpolate(x, (5, 7), mode="bicubic"),
         (B.reshape(1, 2, 3, 4),),
     ),
+    "affine_grid": (
+        lambda t: [
+            torch.nn.functional.affine_grid(t, [2, 1, *extents], align_corners=a)
+            for extents in ([4, 5], [1, 3])
+            for a in (False, True)
+        ],
+        (B[:, :2, :3],),
+    ),
+    "affine_grid in space": (
+        lambda t: torch.nn.functional.affine_grid(t, [2, 1, 3, 1, 4], align_corners=False),
+        (B,),
+    ),
     "trilinear": (
         lambda x: torch.nn.functional.interpolate(x, scale_factor=2, mode="trilinear"),
         (B.reshape(1, 1, 2, 3, 4),),
@@ -47,9 +59,13 @@ EXACT: dict[str, tuple[Callable[..., Any], tuple[torch.Tensor, ...]]] = {
         (B, torch.zeros(3), torch.ones(3)),
     ),
     "kthvalue": (lambda x: torch.kthvalue(x, 2), (M,)),
+    "kthvalue of a column": (lambda x: torch.kthvalue(x, 3, 0, keepdim=True), (M,)),
+    "kthvalue of a number": (lambda x: torch.kthvalue(x, 1), (M[0, 0],)),
     "median": (torch.median, (M,)),
     "median of integers": (torch.median, (I,)),
     "median along a dim": (lambda x: torch.median(x, 1), (M,)),
+    "median of integers along a dim": (lambda x: torch.median(x, -1, keepdim=True), (B.long(),)),
+    "median of a number": (lambda x: torch.median(x, 0), (M[0, 0],)),
     "nanmedian": (torch.nanmedian, (M,)),
     "nanmedian along a dim": (lambda x: torch.nanmedian(x, 0, keepdim=True), (M,)),
     "mode": (lambda x: torch.mode(x, 1)[0], (I,)),
@@ -73,6 +89,10 @@ EXACT: dict[str, tuple[Callable[..., Any], tuple[torch.Tensor, ...]]] = {
     ),
     "nonzero_static": (lambda x: torch.nonzero_static(x, size=4), (I > 3,)),
     "nonzero_static of few": (lambda x: torch.nonzero_static(x, size=9, fill_value=7), (I > 3,)),
+    "roll": (
+        lambda x: (x.roll(1), x.roll(-5, 1), x.roll((2, 7), (0, -1)), x.roll(0, 1), x.roll(3, 0)),
+        (B,),
+    ),
     "range": (lambda x: x + torch.range(1, 3, 0.5), (M[0, :1],)),
     "linspace of integers": (
         lambda x: x + torch.linspace(4.3, 0, 50, dtype=torch.int64),

@@ -1,4 +1,4 @@
-"""Distinct elements and matrices."""
+"""Distinct elements, matrices and products of them."""
 
 from __future__ import annotations
 
@@ -104,3 +104,23 @@ def linear(self: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     else:
         rows = torch.addmm(bias, self.reshape(flat), weight.t())
     return rows.view(*self.shape[:-1], weight.shape[0])
+
+
+@rule(_aten.affine_grid_generator.default)
+def affine_grid_generator(theta: Tensor, size: list[int], align_corners: bool) -> Tensor:
+    """A product of matrices; torch's adds up a tensor of all products."""
+    n, _, *extents = size
+    axes = [_axis(theta, extent, align_corners) for extent in extents]
+    places = list(reversed(torch.meshgrid(*axes, indexing="ij")))
+    base = torch.stack([*places, torch.ones_like(places[0])], -1)
+    grid = base.reshape(-1, len(extents) + 1) @ theta.mT
+    return grid.reshape(n, *extents, len(extents))
+
+
+def _axis(theta: Tensor, extent: int, align_corners: bool) -> Tensor:
+    """The places of `extent` pixels from -1 to 1, which are the outermost pixels' centers if
+    `align_corners`, their edges otherwise."""
+    if extent <= 1:
+        return torch.zeros(extent, dtype=theta.dtype, device=theta.device)
+    last = 1 if align_corners else (extent - 1) / extent
+    return torch.linspace(-last, last, extent, dtype=theta.dtype, device=theta.device)

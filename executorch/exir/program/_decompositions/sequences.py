@@ -55,6 +55,21 @@ def range_step(start: Any, end: Any, step: Any = 1, **options: Any) -> Tensor:
     return (torch.arange(n, dtype=torch.float64) * step + start).to(dtype)
 
 
+@rule(_aten.roll.default)
+def roll(self: Tensor, shifts: list[int], dims: tuple[int, ...] = ()) -> Any:
+    """Two slices side by side for each dim; the runtime's operator where a size is dynamic."""
+    rolled, over = (self, dims) if dims else (self.reshape(-1), (0,))
+    for shift, dim in zip(shifts, over, strict=True):
+        n = rolled.shape[dim]
+        if not isinstance(n, int) or not isinstance(shift, int):
+            return NotImplemented
+        at = -shift % n if n > 0 else 0
+        if at > 0:
+            parts = torch.narrow(rolled, dim, at, n - at), torch.narrow(rolled, dim, 0, at)
+            rolled = torch.cat(parts, dim)
+    return rolled.reshape(self.shape) if rolled is not self else self.clone()
+
+
 @rule(_aten.nonzero_static.default)
 def nonzero_static(self: Tensor, *, size: int, fill_value: int = -1) -> Tensor:
     """A place for each of the first `size` nonzeros; the others go to one place more."""
