@@ -1,6 +1,6 @@
 /// Arguments of the microkernels for products of floats by weights of 8-bit integers
-/// (quantized_weights.h). They are no row of a type: their results are rounded, and panels of
-/// dequantized weights multiplied, by the rows of floats.
+/// (quantized_weights.h). The rows of floats multiply weights that are dequantized already, and
+/// finish the results.
 #pragma once
 
 #include <cstdint>

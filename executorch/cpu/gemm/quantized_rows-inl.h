@@ -85,9 +85,9 @@ void Dequantize(const QuantizedRows& w, int64_t nj, int64_t p0, int64_t np, floa
                  [&](auto has_zero) HWY_ATTR { DequantizeRows(has_zero, w, nj, p0, np, to, ld); });
 }
 
-// The lanes' sums of products of a group of elements, from element p on, of a row of A and one of
-// the weights, without the scale. The group has kVectors vectors, or any number of elements if that
-// is 0. The element `ahead` elements behind the one that is read is prefetched.
+// The dot product, in a vector's lanes, of a row of A and one of the weights over the group of
+// elements that begins at p, without the scale. The group has kVectors vectors, or any number of
+// elements if that is 0. The element `ahead` elements behind the one that is read is prefetched.
 template <int kVectors, class HasZero>
 HWY_INLINE V GroupDot(const float* HWY_RESTRICT a, const int8_t* HWY_RESTRICT b, int64_t p,
                       int64_t group, int64_t ahead, const ZeroPoint<HasZero>& zero) {

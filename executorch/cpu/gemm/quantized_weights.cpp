@@ -16,8 +16,8 @@ QuantizedRows rows_of(const QuantizedWeights& w, int64_t k) {
 // The rows of weights that are dequantized at once for few rows of A.
 constexpr int64_t kDequantizedRows = 4;
 
-// The sums of rows of A, at a[i * lda], with rows [0, n) of the weights. Several rows of A share the
-// weights, which are dequantized into `buffer` for that, a cache.
+// sums[i * kTaskColumns + j] = the dot product of row i of A, at a + i * lda, with row j < n of the
+// weights. For several rows of A, a few rows of the weights at a time are dequantized into `buffer`.
 void add_dots(const QuantizedRows& weights, const float* a, int64_t lda, int64_t m, int64_t k,
               int64_t n, float* buffer, float* sums) {
   if (m == 1) return kernels().quantized.row_dots({a, k, weights, n, sums});

@@ -84,13 +84,14 @@ struct Example {
         for (int64_t p = 0; p < z.k; ++p) {
           const double x = value(a[static_cast<size_t>(i * (z.k + kGap) + p)]);
           sum += x * weight(j, p);
-          // Zero points are subtracted after both were scaled.
-          size += std::fabs(x) * (std::fabs(weight(j, p)) + scales[0] * 16);
+          size += std::fabs(x * weight(j, p));
         }
         const auto at = static_cast<size_t>(i * z.n + j);
         const double expected = std::max(sum, 0.0) + value(residual[at]);
-        const double bound = 1.2 * (static_cast<double>(z.k) + 16) * 6e-8 * size +
-                             epsilon<T>() * (std::fabs(expected) + 1e-30) + 2e-7 * size;
+        // Each weight is rounded as well.
+        const double bound =
+            1.2 * (static_cast<double>(z.k) + 17) * 6e-8 * (size + std::fabs(expected)) +
+            epsilon<T>() * std::fabs(expected) + 1e-30;
         ASSERT_NEAR(value(c[at]), expected, bound) << i << " " << j;
       }
     }
