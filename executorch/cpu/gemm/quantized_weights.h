@@ -21,8 +21,8 @@ struct QuantizedWeights {
 /// Computes `gemm` with b[p, j] = element (j, p) of `weights`, for every batch entry. The operands
 /// b and b_source of `gemm` are not used; k > 0. One row of A is multiplied by the weights as they
 /// are read, so that a token takes as long as reading 8-bit weights from memory does; for more
-/// rows, weights are dequantized a few rows at a time, into a cache. Returns false where Gemm::run()
-/// does, and results do not depend on the number of threads either.
+/// rows, weights are dequantized a few rows at a time, into a cache. Returns false where
+/// Gemm::run() does, and results do not depend on the number of threads either.
 template <class T>
 [[nodiscard]] bool multiply(const Gemm<T>& gemm, const QuantizedWeights& weights, Scratch& scratch);
 
