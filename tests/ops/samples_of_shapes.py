@@ -132,6 +132,16 @@ rows(
         [distinct(m, 2, 9), 3, -1, False, True],
     ],
     sort__values=lambda m: [[distinct(m, 30), 0, False], [distinct(m, 4, 7), 0, True]],
+    kthvalue__values=lambda m: [
+        [distinct(m, 30), 4, 0, True],
+        [distinct(m, 2, 9), 9, -1, False],
+        [distinct(m, 11, 8), 1, 0, False],
+    ],
+    median__dim_values=lambda m: [
+        [distinct(m, 30), 0, True],
+        [distinct(m, 2, 9), -1, False],
+        [distinct(m, 11, 8), 0, True],
+    ],
 )
 
 
