@@ -1,6 +1,7 @@
 /// Functions of one element.
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 
 namespace executorch::cpu {
@@ -19,5 +20,15 @@ namespace executorch::cpu {
 #define ET_ROW(name, op) name,
 enum class Function : uint8_t { ET_FUNCTIONS(ET_ROW) };
 #undef ET_ROW
+
+/// The functions of the table in double.
+namespace in_double {
+using std::acos, std::acosh, std::asin, std::asinh, std::atan, std::atanh, std::cos, std::cosh;
+using std::erf, std::exp, std::expm1, std::log, std::log10, std::log1p, std::log2, std::sin;
+using std::sinh, std::sqrt, std::tan;
+inline double rsqrt(double x) {
+  return 1 / std::sqrt(x);
+}
+}  // namespace in_double
 
 }  // namespace executorch::cpu

@@ -95,16 +95,6 @@ Tensor& clamped(KernelRuntimeContext& ctx, const char* op, const Tensor& self, d
   return activation(ctx, rules, self, out, in_float, clamp);
 }
 
-/// The functions of the engine's table in double.
-namespace in_double {
-using std::acos, std::acosh, std::asin, std::asinh, std::atan, std::atanh, std::cos, std::cosh;
-using std::erf, std::exp, std::expm1, std::log, std::log10, std::log1p, std::log2, std::sin;
-using std::sinh, std::sqrt, std::tan;
-double rsqrt(double x) {
-  return 1 / std::sqrt(x);
-}
-}  // namespace in_double
-
 /// A function of the engine's, which is `f` in double.
 template <executorch::cpu::Function function, class F>
 Tensor& by_engine(KernelRuntimeContext& ctx, const char* op, const Tensor& self, Tensor& out,
@@ -118,10 +108,11 @@ Tensor& reciprocal_out(KernelRuntimeContext& ctx, const Tensor& self, Tensor& ou
   return of_floats(ctx, "reciprocal.out", self, out, [](auto x) { return 1 / x; });
 }
 
-#define ET_ROW(name, op)                                                                          \
-  Tensor& op##_out(KernelRuntimeContext& ctx, const Tensor& self, Tensor& out) {                  \
-    return by_engine<executorch::cpu::Function::name>(ctx, #op ".out", self, out,                 \
-                                                      [](double x) { return in_double::op(x); }); \
+#define ET_ROW(name, op)                                                                   \
+  Tensor& op##_out(KernelRuntimeContext& ctx, const Tensor& self, Tensor& out) {           \
+    namespace cpu = executorch::cpu;                                                       \
+    return by_engine<cpu::Function::name>(ctx, #op ".out", self, out,                      \
+                                          [](double x) { return cpu::in_double::op(x); }); \
   }
 ET_FUNCTIONS(ET_ROW)
 #undef ET_ROW
