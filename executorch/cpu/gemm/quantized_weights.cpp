@@ -17,7 +17,7 @@ QuantizedRows rows_of(const QuantizedWeights& w, int64_t k) {
 constexpr int64_t kDequantizedRows = 4;
 
 // sums[i * kTaskColumns + j] = the dot product of row i of A, at a + i * lda, with row j < n of the
-// weights. For several rows of A, rows of the weights at a time are dequantized into `buffer`.
+// weights. For several rows of A, the weights are dequantized into `buffer`, a few rows at a time.
 void add_dots(const QuantizedRows& weights, const float* a, int64_t lda, int64_t m, int64_t k,
               int64_t n, float* buffer, float* sums) {
   if (m == 1) return kernels().quantized.row_dots({a, k, weights, n, sums});

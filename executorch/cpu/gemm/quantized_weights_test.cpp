@@ -53,17 +53,18 @@ struct Example {
   // `by_columns`: columns of A are contiguous.
   std::vector<T> result(ThreadPool* pool, bool by_columns = false) const {
     const int64_t lda = z.k + kGap;
-    std::vector<T> turned(a.size());
+    std::vector<T> transposed(a.size());
     for (int64_t s = 0; s < z.batch * z.m; ++s) {
       for (int64_t p = 0; p < z.k; ++p) {
         const int64_t i = s % z.m, entry = s / z.m * z.m * lda;
-        turned[static_cast<size_t>(entry + p * z.m + i)] = a[static_cast<size_t>(s * lda + p)];
+        transposed[static_cast<size_t>(entry + p * z.m + i)] = a[static_cast<size_t>(s * lda + p)];
       }
     }
     std::vector<T> c(static_cast<size_t>(z.batch * z.m * z.n));
     Gemm<T> g;
     g.m = z.m, g.n = z.n, g.k = z.k, g.batch = z.batch;
-    g.a = by_columns ? Matrix<const T>{turned.data(), 1, z.m} : Matrix<const T>{a.data(), lda, 1};
+    g.a =
+        by_columns ? Matrix<const T>{transposed.data(), 1, z.m} : Matrix<const T>{a.data(), lda, 1};
     g.c = {c.data(), z.n, 1};
     g.a_batch = z.m * lda, g.c_batch = z.m * z.n;
     g.addend = {bias.data(), 0, 1};

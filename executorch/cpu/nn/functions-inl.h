@@ -2,8 +2,8 @@
 /// float lanes.
 ///
 /// NaN and arguments outside of a function's domain give NaN, and infinities give the limits.
-/// Errors are at most 4 units in the last place, 8 for sinh, cosh and what is computed by way of
-/// other functions (tan, asinh, acosh, atanh). Polynomials are fitted to the function.
+/// Errors are at most 4 units in the last place, 8 for functions that are computed from others
+/// (sinh, cosh, tan, asinh, acosh, atanh). Polynomials are fitted to the function.
 // clang-format off
 #if defined(EXECUTORCH_CPU_NN_FUNCTIONS_INL_H_) == defined(HWY_TARGET_TOGGLE)  // once per target
 #ifdef EXECUTORCH_CPU_NN_FUNCTIONS_INL_H_
@@ -65,7 +65,7 @@ HWY_INLINE V Expm1(D d, V x) {
   return KeepNaN(x, hn::CopySign(hn::Add(y, y), x));
 }
 
-/// y where |x| <= 88, else (e^(|x| / 2))^2 / 2: e^|x| would overflow before its half does.
+/// y where a <= 88, else e^a / 2 as (e^(a / 2))^2 / 2: e^a would overflow before its half does.
 template <class D, class V>
 HWY_INLINE V HalfOfExp(D d, V a, V y) {
   const V root = Exp(d, hn::Mul(a, hn::Set(d, 0.5f)));
