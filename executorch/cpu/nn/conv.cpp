@@ -433,15 +433,15 @@ bool Conv<T>::run(Scratch& scratch) const {
     for (ConvAxis& a : c.axis) a.kernel = 0;
     return run_sparse(c, scratch);
   }
-  bool in_phases = false;
-  if constexpr (std::is_same_v<T, float>) in_phases = has_phases(c);
-  if (is_sparse({c.axis, 3, transposed, batch, groups, group_in, group_out, in_phases}))
+  bool by_inputs = false;
+  if constexpr (std::is_same_v<T, float>) by_inputs = fits_transposed(c);
+  if (is_sparse({c.axis, 3, transposed, batch, groups, group_in, group_out, by_inputs}))
     return run_sparse(c, scratch);
   const Size products = products_of(c);
   if (!products.ok()) return false;
   scratch.add_products(products);
   if constexpr (std::is_same_v<T, float>) {
-    if (in_phases) return run_in_phases(c, scratch);
+    if (by_inputs) return run_transposed(c, scratch);
   }
   if constexpr (gemm::kIsStoredFloat<T>) {
     if (is_depthwise(c)) return run_depthwise(c, scratch);

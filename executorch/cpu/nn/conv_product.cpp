@@ -13,6 +13,7 @@
 //
 #include <executorch/cpu/gemm/lanes-inl.h>
 #include <executorch/cpu/nn/math-inl.h>
+#include <executorch/cpu/nn/transpose-inl.h>
 #include <executorch/cpu/storage-inl.h>
 
 HWY_BEFORE_NAMESPACE();
@@ -259,11 +260,96 @@ void Split(const float* from, int64_t n, float* even, float* odd) {
   }
 }
 
+void AddOne(const PlaneTerm& t, int64_t begin, int64_t end, float* to) {
+  for (int64_t i = begin; i < end; ++i) to[i] += t.scale * t.from[i - t.begin];
+}
+
+// Elements [i, i + kLanes) of the sum of terms that all have these elements.
+template <class Load>
+HWY_INLINE V SumOfTerms(const PlaneTerm* terms, int64_t n_terms, int64_t i, V sum,
+                        const Load& load) {
+  for (int64_t t = 0; t < n_terms; ++t) {
+    const V x = load(terms[t].from + (i - terms[t].begin));
+    sum = hn::MulAdd(hn::Set(Floats(), terms[t].scale), x, sum);
+  }
+  return sum;
+}
+
+void Add(const PlaneTerm* terms, int64_t n_terms, const float* first, int64_t n, float* to) {
+  const Floats d;
+  // All terms have elements [begin, end).
+  int64_t begin = 0, end = n;
+  for (int64_t t = 0; t < n_terms; ++t) {
+    begin = std::max(begin, terms[t].begin);
+    end = std::min(end, terms[t].end);
+  }
+  end = std::max(begin, end);
+  if (first != nullptr) {
+    std::fill(to, to + begin, *first);
+    std::fill(to + end, to + n, *first);
+  }
+  int64_t i = begin;
+  for (; i + kLanes <= end; i += kLanes) {
+    const V sum = first != nullptr ? hn::Set(d, *first) : hn::LoadU(d, to + i);
+    const auto load = [&](const float* from) HWY_ATTR { return hn::LoadU(d, from); };
+    hn::StoreU(SumOfTerms(terms, n_terms, i, sum, load), d, to + i);
+  }
+  if (i < end) {
+    const auto rest = static_cast<size_t>(end - i);
+    const V sum = first != nullptr ? hn::Set(d, *first) : LoadFloatsN(d, to + i, rest);
+    const auto load = [&](const float* from) HWY_ATTR { return LoadFloatsN(d, from, rest); };
+    StoreFloatsN(SumOfTerms(terms, n_terms, i, sum, load), d, to + i, rest);
+  }
+  for (int64_t t = 0; t < n_terms; ++t) {
+    AddOne(terms[t], terms[t].begin, std::min(begin, terms[t].end), to);
+    AddOne(terms[t], std::max(end, terms[t].begin), terms[t].end, to);
+  }
+}
+
+// Stores whole vectors of the joined rows [r, r + 4) of a multiple of four rows; returns the number
+// of elements of each that were stored.
+HWY_INLINE int64_t JoinFours(const float* from, int64_t ld, int64_t parts, int64_t columns,
+                             float* to) {
+  using Four = hn::FixedTag<float, 4>;
+  const int64_t whole = columns / 4 * 4;
+  for (int64_t x = 0; x < whole; x += 4) {
+    for (int64_t r = 0; r < parts; r += 4) {
+      TransposeColumns(Four(), from + r * ld + x, ld, to + x * parts + r, parts);
+    }
+  }
+  return whole;
+}
+
+void Join(const float* from, int64_t ld, int64_t parts, int64_t n, float* to) {
+  const Floats d;
+  const int64_t columns = n / parts;
+  int64_t x = 0;
+  if (parts == 1) {
+    std::copy_n(from, n, to);
+    return;
+  }
+  if (parts == 2) {
+    for (; x + kLanes <= columns; x += kLanes) {
+      hn::StoreInterleaved2(hn::LoadU(d, from + x), hn::LoadU(d, from + ld + x), d, to + 2 * x);
+    }
+  } else if (parts == 3) {
+    for (; x + kLanes <= columns; x += kLanes) {
+      hn::StoreInterleaved3(hn::LoadU(d, from + x), hn::LoadU(d, from + ld + x),
+                            hn::LoadU(d, from + 2 * ld + x), d, to + 3 * x);
+    }
+  } else if (parts % 4 == 0) {
+    x = JoinFours(from, ld, parts, columns, to);
+  }
+  for (int64_t i = x * parts; i < n; ++i) to[i] = from[i % parts * ld + i / parts];
+}
+
 }  // namespace planes
 
 const PlaneKernels& PlaneTable() {
   static constexpr PlaneKernels kTable = {planes::kLanes, planes::kVectors * planes::kLanes,
-                                          planes::kRows, planes::Product, planes::Split};
+                                          planes::kRows,  planes::Product,
+                                          planes::Split,  planes::Add,
+                                          planes::Join};
   return kTable;
 }
 

@@ -38,6 +38,12 @@ struct PlaneProduct {
   bool act_last = false;
 };
 
+struct PlaneTerm {
+  const float* from;
+  float scale;
+  int64_t begin, end;
+};
+
 struct PlaneKernels {
   int64_t lanes;
   int64_t most_columns;  // the most columns of a block: three vectors
@@ -45,6 +51,11 @@ struct PlaneKernels {
   void (*product)(const PlaneProduct&);
   /// Splits a row of n elements into those of even and those of odd index.
   void (*split)(const float* from, int64_t n, float* even, float* odd);
+  /// to[i] = y + sum over the terms with begin <= i < end of scale * from[i - begin], i < n
+  ///   y   *first, or to[i] if `first` is null
+  void (*add)(const PlaneTerm* terms, int64_t n_terms, const float* first, int64_t n, float* to);
+  /// to[i] = from[i % parts * ld + i / parts], i < n: the elements of several rows in turn.
+  void (*join)(const float* from, int64_t ld, int64_t parts, int64_t n, float* to);
 };
 const PlaneKernels& plane_kernels();
 

@@ -1,5 +1,6 @@
 #include <executorch/cpu/gemm/operands.h>
 #include <executorch/cpu/nn/conv_sparse.h>
+#include <executorch/cpu/nn/conv_transposed.h>
 #include <executorch/cpu/nn/int8_taps.h>
 
 #include <algorithm>
@@ -14,10 +15,6 @@ constexpr int64_t kProportion = 64;
 constexpr int64_t kFewVisits = 1 << 24;
 constexpr int64_t kFewPadded = 1 << 22;
 constexpr int64_t kFewCopies = 1 << 26;  // of all images
-// Each phase of a transposed convolution has some overhead. There may be kFewPhases phases, or more
-// if each has kVisitsOfPhase visits on average, which outweigh the overhead.
-constexpr int64_t kFewPhases = 1 << 12;
-constexpr int64_t kVisitsOfPhase = 1 << 12;
 
 int64_t steps_of(const ConvAxis& a, bool transposed) {
   return transposed ? a.in : a.out;
@@ -89,31 +86,26 @@ bool is_sparse(const ConvExtents& c) {
   const auto is_usual = [](const ConvAxis& a) { return reach_of(a, false) < 2 * a.in + 8; };
   if (!c.transposed && std::all_of(c.axis, end, is_usual)) return false;
   const Size products = Size(c.batch) * c.groups * c.group_in * c.group_out;
-  Size visits = products, valid_reads = products, padded = c.group_in, phases = 1;
+  Size visits = products, valid_reads = products, padded = c.group_in;
   Size in = c.group_in, out = c.group_out;
   for (const ConvAxis* a = c.axis; a < end; ++a) {
-    const int64_t per_phase = (a->out + a->stride - 1) / a->stride;
-    visits *= Size(a->kernel) * (c.in_phases ? per_phase : a->out);
+    visits *= Size(a->kernel) * (c.by_inputs ? a->in : a->out);
     valid_reads *= count_valid_reads(*a, c.transposed);
     // Other algorithms spread inputs with zeros between strides, or copy the whole range that
     // outputs read.
-    const int64_t reach = reach_of(*a, c.transposed);
-    padded *= c.in_phases ? Size(a->in) + reach / a->stride + per_phase
-                          : Size(std::max(reach, AxisTaps(*a, c.transposed).extent(a->out)));
-    phases *= c.in_phases ? std::min(a->stride, a->out) : 1;
+    padded *= std::max(reach_of(*a, c.transposed), AxisTaps(*a, c.transposed).extent(a->out));
     in *= a->in;
     out *= a->out;
   }
+  if (c.by_inputs) padded = least_columns(c.axis);
   constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
   const Size most_visits = max(valid_reads * kProportion, kFewVisits);
   const Size most_padded = max((in + out) * kProportion, kFewPadded);
   const Size images = Size(c.batch) * c.groups;
   const Size most_copies = max((in + out) * images * kProportion, kFewCopies);
-  const Size most_phases = max(visits / kVisitsOfPhase, kFewPhases);
   return !visits.within(most_visits.value_or(kMost)) ||
          !padded.within(most_padded.value_or(kMost)) ||
-         !(padded * images).within(most_copies.value_or(kMost)) ||
-         !phases.within(most_phases.value_or(kFewPhases));
+         !(padded * images).within(most_copies.value_or(kMost));
 }
 
 int64_t list_valid_taps(const ConvAxis& a, bool transposed, ValidTap* taps) {

@@ -21,7 +21,7 @@ struct ConvExtents {
   int n_axes;
   bool transposed;
   int64_t batch, groups, group_in, group_out;
-  bool in_phases = false;  // whether the algorithm would be that of conv_transposed.h
+  bool by_inputs = false;  // whether the algorithm would be that of conv_transposed.h
 };
 /// Whether algorithms that visit every tap of every output, or copy the image with its padding,
 /// would need work or memory far out of proportion to the elements of the operands.

@@ -197,8 +197,8 @@ TEST(SparseConv_, VisitsOnlyWhatIsThere) {
   }
 }
 
-// A stride as large as the kernel, each output with a phase of its own.
-TEST(SparseConv_, DoesNotComputeAMillionPhasesOneByOne) {
+// A stride as large as the kernel: each output has one term, of a tap of its own.
+TEST(SparseConv_, ComputesAMillionOutputsOfOneTap) {
   Case z = {.group_in = 1, .group_out = 1, .transposed = true, .bias = false};
   z.axis[1] = z.axis[2] = axis(1, 1000, 1000);
   Problem<float> problem(z);

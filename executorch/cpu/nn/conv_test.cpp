@@ -169,6 +169,37 @@ TEST(Conv, AgreesTransposedWithStrides) {
                 .out = Layout::ChannelsLast});
 }
 
+// Images that are divided into blocks of rows, of pixels and of channels; weights that have no
+// single stride; planes with and without one channel per group.
+TEST(Conv, AgreesTransposedInBlocks) {
+  check<float>({.group_in = 2,
+                .group_out = 3,
+                .axis = {axis(1, 1), axis(1, 1), axis(23000, 16, 2, 4)},
+                .transposed = true});
+  check<float>({.group_in = 2,
+                .group_out = 5,
+                .axis = {axis(1, 1), axis(110, 5, 2, 2), axis(60, 7, 1, 1)},
+                .transposed = true,
+                .act = relu()});
+  check<float>({.group_in = 2,
+                .group_out = 9,
+                .axis = {axis(1, 1), axis(22, 32, 1, 22), axis(22, 32, 2, 30)},
+                .transposed = true});
+  for (const Layout layout : {Layout::ChannelsLast, Layout::WidthOutermost}) {
+    for (const int64_t group_in : {1, 20}) {
+      check<float>({.batch = 2,
+                    .groups = 3,
+                    .group_in = group_in,
+                    .group_out = 2,
+                    .axis = {axis(2, 2), axis(5, 4, 2, 1), axis(21, 3, 2, 1)},
+                    .transposed = true,
+                    .in = layout,
+                    .weight = layout,
+                    .out = layout});
+    }
+  }
+}
+
 template <class T>
 class ActivatedConv : public testing::Test {};
 using FloatingTypes = TypesOf<void ET_STORED_FLOATS(ET_TYPE)>;
@@ -204,6 +235,10 @@ TEST(Conv, GivesTheSameBitsOnAnyNumberOfThreads) {
         Case{.group_in = 20,
         .group_out = 50,
         .axis = {axis(1, 1), axis(30, 3, 1, 1), axis(33, 3, 1, 1)}},
+        Case{.group_in = 20,
+        .group_out = 50,
+        .axis = {axis(1, 1), axis(90, 4, 2, 1), axis(33, 4, 2, 1)},
+        .transposed = true},
         Case{.groups = 9,
         .group_in = 8,
         .group_out = 8,

@@ -4,14 +4,18 @@
 
 namespace executorch::cpu {
 
-/// Whether run_in_phases() can compute `c`: a transposed convolution with strides > 1, laid out in
-/// planes, without a residual, in which every output has at least one tap.
-bool has_phases(const Conv<float>& c);
+/// Whether run_transposed() can compute `c`: a transposed convolution without a residual.
+bool fits_transposed(const Conv<float>& c);
 
-/// Computes such a convolution without multiplying by the zeros between strides. All outputs with
-/// the same remainder modulo the stride (a phase) use only every stride-th tap and read
-/// neighbouring input positions, so each phase is a convolution of stride 1. Each phase is computed
-/// into a plane of its own and then spread over `out`. Returns false if scratch memory is refused.
-[[nodiscard]] bool run_in_phases(const Conv<float>& c, Scratch& scratch);
+/// Computes such a convolution as one matrix product, of the weights of all taps by the image,
+///   columns[(o, t), x] = sum over i of weight[o, i, t] * input[i, x],
+/// whose elements are then added to the outputs that tap t of input x contributes to. No product
+/// has a factor from between strides or from the padding. Work and memory are in proportion to the
+/// number of columns, taps times inputs; memory only to those of some rows of outputs and, where
+/// pixels of the image are not contiguous, to the image. Returns false if scratch memory is refused.
+[[nodiscard]] bool run_transposed(const Conv<float>& c, Scratch& scratch);
+
+/// The least number of floats of `columns` that run_transposed() needs at once.
+Size least_columns(const ConvAxis* axis);
 
 }  // namespace executorch::cpu
