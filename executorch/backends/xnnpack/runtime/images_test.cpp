@@ -132,47 +132,24 @@ TEST(XnnpackConvolution, ComputesEachKindInFloatAndHalf) {
   }
 }
 
-// Convolutions, poolings and elementwise nodes between two transposes, which keep their images as
-// planes, against the same nodes on images that are given and taken as NHWC.
-Floats run_network(bool planar, const Image& in, const Image& out, const Floats& x) {
+// A network whose images the runtime keeps as planes, because it lies between two transposes, or
+// as they are given and taken, NHWC. `add_nodes` adds the nodes from value `first` to `result`.
+template <class F>
+Floats run_network(bool planar, const Image& in, const Image& out, const Floats& x,
+                   const F& add_nodes) {
   PayloadBuilder b;
-  const auto vec = [&](std::vector<uint32_t> list) { return b.fbb.CreateVector(list); };
   const auto flip = [](const Image& i) { return Dims{i.n, i.c, i.h, i.w}; };
-  const auto image = [&](const Image& i) { return b.inner(Type::fp32, i.dims()); };
-  const auto weights = [&](const Dims& dims, uint32_t seed) {
-    size_t n = 1;
-    for (const uint32_t d : dims) n *= d;
-    return b.constant(Type::fp32, dims, numbers(n, -1, 1, seed));
+  const auto transpose = [&](std::vector<uint32_t> dims, uint32_t from, uint32_t to) {
+    b.node(Kind::XNNStaticTranspose,
+           fb::CreateXNNStaticTranspose(b.fbb, 4, b.fbb.CreateVector(dims), from, to));
   };
   const uint32_t x_in = b.input(Type::fp32, planar ? flip(in) : in.dims());
   const uint32_t y_out = b.output(Type::fp32, planar ? flip(out) : out.dims());
-  const Convolution dense{Kind::XNNConv2d, in, {3, 3}, 1, 1, 1, 1, in.c, 20};
-  const Convolution depthwise{Kind::XNNDepthwiseConv2d, dense.out(), {3, 3}, 1, 1, 1, 20, 1, 1};
-  const Image pooled{in.n, in.h / 2, in.w / 2, 20};
-  const Convolution last{Kind::XNNConv2d, pooled, {1, 1}, 1, 0, 1, 1, 20, out.c};
-  const auto add = [&](const Convolution& c, uint32_t from, uint32_t to, uint32_t seed) {
-    c.add(b, from, weights(c.filter(), seed), weights({c.out().c}, seed + 1), to);
-  };
-  const Image pixel{in.n, 1, 1, out.c};
-  const uint32_t first = planar ? image(in) : x_in, wide = image(dense.out()),
-                 same = image(dense.out()), sum = image(dense.out()), small = image(pooled),
-                 narrow = image(out), mean = image(pixel), result = planar ? image(out) : y_out;
-  if (planar) {
-    b.node(Kind::XNNStaticTranspose,
-           fb::CreateXNNStaticTranspose(b.fbb, 4, vec({0, 2, 3, 1}), x_in, first));
-  }
-  add(dense, first, wide, 3);
-  add(depthwise, wide, same, 5);
-  b.binary(Kind::XNNAdd, wide, same, sum, -3, 3);
-  b.node(Kind::XNNMaxPooling2d,
-         fb::Create_XNNPooling2D(b.fbb, 1, 0, 0, 1, 3, 3, 2, 2, 1, 1, sum, small, 64), -2, 2);
-  add(last, small, narrow, 7);
-  b.unary(Kind::XNNGlobalAvgPooling2d, narrow, mean);
-  b.binary(Kind::XNNSubtract, narrow, mean, result);
-  if (planar) {
-    b.node(Kind::XNNStaticTranspose,
-           fb::CreateXNNStaticTranspose(b.fbb, 4, vec({0, 3, 1, 2}), result, y_out));
-  }
+  const uint32_t first = planar ? b.inner(Type::fp32, in.dims()) : x_in;
+  const uint32_t result = planar ? b.inner(Type::fp32, out.dims()) : y_out;
+  if (planar) transpose({0, 2, 3, 1}, x_in, first);
+  add_nodes(b, first, result);
+  if (planar) transpose({0, 3, 1, 2}, result, y_out);
   Loaded loaded(b);
   EXPECT_EQ(loaded.error, Error::Ok);
   const auto sizes = [](const Dims& dims) { return Sizes(dims.begin(), dims.end()); };
@@ -181,8 +158,8 @@ Floats run_network(bool planar, const Image& in, const Image& out, const Floats&
   return elements(y);
 }
 
-TEST(XnnpackConvolution, ComputesTheSameOnPlanesBetweenTransposes) {
-  const Image in{2, 10, 12, 17}, out{2, 5, 6, 9};
+template <class F>
+void compare_layouts(const Image& in, const Image& out, double terms, const F& add_nodes) {
   const Floats x = numbers(in.numel());
   Floats planes(x.size());
   const auto for_each = [](const Image& i, const auto& f) {
@@ -195,10 +172,75 @@ TEST(XnnpackConvolution, ComputesTheSameOnPlanesBetweenTransposes) {
     }
   };
   for_each(in, [&](size_t dense, size_t planar) { planes[planar] = x[dense]; });
-  const Floats dense = run_network(false, in, out, x), found = run_network(true, in, out, planes);
+  const Floats dense = run_network(false, in, out, x, add_nodes);
+  const Floats found = run_network(true, in, out, planes, add_nodes);
   std::vector<double> expected(dense.size());
   for_each(out, [&](size_t d, size_t planar) { expected[planar] = dense[d]; });
-  expect_near(found, expected, 9 * in.c + 9 + 20);
+  expect_near(found, expected, terms);
+}
+
+uint32_t constant(PayloadBuilder& b, const Dims& dims, uint32_t seed) {
+  size_t n = 1;
+  for (const uint32_t d : dims) n *= d;
+  return b.constant(Type::fp32, dims, numbers(n, -1, 1, seed));
+}
+
+void add_convolution(PayloadBuilder& b, const Convolution& c, uint32_t from, uint32_t to,
+                     uint32_t seed) {
+  c.add(b, from, constant(b, c.filter(), seed), constant(b, {c.out().c}, seed + 1), to);
+}
+
+TEST(XnnpackConvolution, ComputesTheSameOnPlanesBetweenTransposes) {
+  const Image in{2, 10, 12, 17}, out{2, 5, 6, 9};
+  compare_layouts(in, out, 9 * in.c + 9 + 20, [&](PayloadBuilder& b, uint32_t x, uint32_t y) {
+    const auto image = [&](const Image& i) { return b.inner(Type::fp32, i.dims()); };
+    const Convolution dense{Kind::XNNConv2d, in, {3, 3}, 1, 1, 1, 1, in.c, 20};
+    const Convolution depthwise{Kind::XNNDepthwiseConv2d, dense.out(), {3, 3}, 1, 1, 1, 20, 1, 1};
+    const Image pooled{in.n, in.h / 2, in.w / 2, 20};
+    const Convolution last{Kind::XNNConv2d, pooled, {1, 1}, 1, 0, 1, 1, 20, out.c};
+    const uint32_t wide = image(dense.out()), same = image(dense.out()), sum = image(dense.out()),
+                   small = image(pooled), narrow = image(out), mean = image({in.n, 1, 1, out.c});
+    add_convolution(b, dense, x, wide, 3);
+    add_convolution(b, depthwise, wide, same, 5);
+    b.binary(Kind::XNNAdd, wide, same, sum, -3, 3);
+    b.node(Kind::XNNMaxPooling2d,
+           fb::Create_XNNPooling2D(b.fbb, 1, 0, 0, 1, 3, 3, 2, 2, 1, 1, sum, small, 64), -2, 2);
+    add_convolution(b, last, small, narrow, 7);
+    b.unary(Kind::XNNGlobalAvgPooling2d, narrow, mean);
+    b.binary(Kind::XNNSubtract, narrow, mean, y);
+  });
+}
+
+// The nodes of a network that goes down and up again: poolings, resizing, transposed convolutions,
+// and nodes that name dims; and constants with an element for each channel.
+TEST(XnnpackConvolution, MovesTheSameOnPlanesBetweenTransposes) {
+  const Image in{2, 8, 12, 5}, out{2, 9, 11, 7};
+  compare_layouts(in, out, 9 * in.c + 100, [&](PayloadBuilder& b, uint32_t x, uint32_t y) {
+    const auto vec = [&](const Dims& list) { return b.fbb.CreateVector(list); };
+    const auto image = [&](const Image& i) { return b.inner(Type::fp32, i.dims()); };
+    const Convolution first{Kind::XNNConv2d, in, {3, 3}, 1, 1, 1, 1, in.c, 6};
+    const Image half{in.n, in.h / 2, in.w / 2, 6}, both{in.n, in.h, in.w, 16};
+    const Convolution up{Kind::XNNConvTranspose2d, half, {2, 2}, 2, 0, 1, 1, 6, 4};
+    const Image padded{in.n, in.h + 3, in.w + 1, 16};
+    const uint32_t wide = image(first.out()), scaled = image(first.out()),
+                   bent = image(first.out()), pooled = image(half), raised = image(up.out()),
+                   resized = image(first.out()), joined = image(both), framed = image(padded);
+    add_convolution(b, first, x, wide, 3);
+    b.binary(Kind::XNNMultiply, wide, constant(b, {1, 1, 1, 6}, 5), scaled);
+    b.binary(Kind::XNNPReLU, scaled, constant(b, {6}, 6), bent);
+    b.node(Kind::XNNAvgPooling2d,
+           fb::Create_XNNPooling2D(b.fbb, 1, 0, 0, 1, 3, 3, 2, 2, 1, 1, bent, pooled, 64));
+    add_convolution(b, up, pooled, raised, 7);
+    b.node(Kind::XNNStaticResizeBilinear2D,
+           fb::CreateXNNStaticResizeBilinear2D(b.fbb, in.h, in.w, pooled, resized, 0));
+    b.node(Kind::XNNConcatenate3,
+           fb::Create_XNNCat(b.fbb, ~0u, bent, raised, resized, kNoId, joined));
+    b.node(Kind::XNNStaticConstantPad,
+           fb::CreateXNNStaticConstantPad(b.fbb, vec({0, 1, 0, 0}), vec({0, 2, 1, 0}), 3, joined,
+                                          framed));
+    b.node(Kind::XNNStaticSlice,
+           fb::CreateXNNStaticSlice(b.fbb, 4, vec({0, 1, 2, 4}), vec({0, 9, 11, 7}), framed, y));
+  });
 }
 
 TEST(XnnpackConvolution, ComputesEachKindOnQuantizedValues) {

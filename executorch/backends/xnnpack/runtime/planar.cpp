@@ -26,12 +26,13 @@ class Choice {
     std::vector<bool> dense(group_.size());
     for (uint32_t id = 0; id < group_.size(); ++id) {
       const Value& value = graph.values[id];
-      const bool can_be = value.place == Value::Place::Internal && value.type == Type::fp32 &&
-                          value.shape.rank == 4;
+      const bool is_image = value.place == Value::Place::Internal && value.shape.rank == 4;
+      const bool can_be = value.type == Type::fp32 && (is_image || has_channels_only(value));
       if (!can_be) dense[group_of(id)] = true;
     }
     for (const Node& node : graph.nodes) {
-      const bool knows = is_transpose(node) || has_window(node) || node.operation->is_elementwise;
+      const bool knows = is_transpose(node) || has_window(node) || has_dims(node) ||
+                         node.operation->is_elementwise;
       if (!knows) dense[group_of(node.output[0])] = true;
     }
     for (uint32_t id = 0; id < group_.size(); ++id) planar_[id] = !dense[group_of(id)];
@@ -39,7 +40,8 @@ class Choice {
 
   bool pays() const {
     return std::any_of(graph_.nodes.begin(), graph_.nodes.end(), [&](const Node& node) {
-      return node.kind == Kind::XNNConv2d && planar_[node.input[0]];
+      const bool convolves = node.kind == Kind::XNNConv2d || node.kind == Kind::XNNConvTranspose2d;
+      return convolves && planar_[node.input[0]];
     });
   }
 
@@ -47,12 +49,17 @@ class Choice {
     for (Node& node : graph_.nodes) {
       if (has_window(node) && planar_[node.input[0]]) node.flags |= kPlanar;
       if (is_transpose(node)) turn(node);
+      if (has_dims(node) && planar_[node.input[0]]) turn_dims(node);
     }
     for (size_t id = 0; id < planar_.size(); ++id) {
       if (!planar_[id]) continue;
       graph_.values[id].planar = true;
       Shape& shape = graph_.values[id].shape;
-      shape = {4, {shape[0], shape[3], shape[1], shape[2]}};
+      if (graph_.values[id].place == Value::Place::Constant) {
+        shape = {4, {1, shape.numel(), 1, 1}};
+      } else {
+        shape = {4, {shape[0], shape[3], shape[1], shape[2]}};
+      }
     }
   }
 
@@ -60,17 +67,30 @@ class Choice {
   bool is_transpose(const Node& node) const {
     return node.operation->form == Form::Transpose && graph_.in(node).shape.rank == 4;
   }
-  // Nodes that run on planes: float32 convolutions, means of images, and max poolings of which each
-  // window contains a pixel of the image.
+  // A constant with an element for each channel.
+  static bool has_channels_only(const Value& value) {
+    return value.place == Value::Place::Constant && value.shape.rank >= 1 &&
+           value.shape.rank <= 4 && value.shape.numel() == value.shape.from_end(0);
+  }
+  // Nodes of images that name dims: an axis, or a number for each dim.
+  bool has_dims(const Node& node) const {
+    const Form form = node.operation->form;
+    return (form == Form::Concatenate || form == Form::Slice || form == Form::Pad) &&
+           graph_.in(node).shape.rank == 4;
+  }
+  // Nodes that run on planes: float32 convolutions, means and resizing of images, and poolings of
+  // which each window contains a pixel of the image.
   bool has_window(const Node& node) const {
-    if (node.operation->form == Form::Convolution) return graph_.in(node, 1).type == Type::fp32;
-    if (node.operation->form == Form::GlobalPooling) return true;
+    const Form form = node.operation->form;
+    if (form == Form::Convolution) return graph_.in(node, 1).type == Type::fp32;
+    if (form == Form::GlobalPooling || form == Form::Resize) return true;
+    if (form != Form::Pooling) return false;
     const Window& w = node.window;
     bool filled = true;
     for (int d = 0; d < 2; ++d) {
       filled &= w.dilation[d] == 1 && w.before[d] < w.size[d] && w.after[d] < w.size[d];
     }
-    return node.kind == Kind::XNNMaxPooling2d && filled;
+    return filled;
   }
   uint32_t group_of(uint32_t id) {
     while (group_[id] != id) id = group_[id] = group_[group_[id]];
@@ -100,25 +120,40 @@ class Choice {
     }
   }
 
+  static void turn_dims(Node& node) {
+    if (node.operation->form == Form::Concatenate) {
+      const auto axis = static_cast<int32_t>(node.axis);
+      node.axis = kDenseDims[axis < 0 ? axis + 4 : axis];
+      return;
+    }
+    const auto list = node.list, list2 = node.list2;
+    for (uint32_t d = 0; d < 4; ++d) {
+      node.list[d] = list[kPlanarDims[d]];
+      node.list2[d] = list2[kPlanarDims[d]];
+    }
+  }
+
   Graph& graph_;
   std::vector<uint32_t> group_;  // by value: another of its group, or itself
   std::vector<bool> planar_;     // by value
 };
 
-// `begin` and `count` have room for an entry per output.
+// `begin`, `count` and `divisor` have room for an entry per output.
 cpu::PoolAxis pool_axis(const Window& w, int d, int64_t in, int64_t out, int32_t* begin,
-                        int32_t* count) {
+                        int32_t* count, float* divisor) {
   cpu::PoolAxis axis{.in = in, .out = out, .stride = w.stride[d]};
   for (int64_t o = 0; o < out; ++o) {
     const int64_t first = o * w.stride[d] - w.before[d];
     begin[o] = static_cast<int32_t>(std::max<int64_t>(first, 0));
     count[o] = static_cast<int32_t>(std::min(first + w.size[d], in) - begin[o]);
+    divisor[o] = static_cast<float>(count[o]);
     if (count[o] != w.size[d]) continue;
     if (axis.whole_end == 0) axis.whole_begin = o;
     axis.whole_end = o + 1;
   }
   axis.begin = begin;
   axis.count = count;
+  axis.divisor = divisor;
   return axis;
 }
 
@@ -133,15 +168,19 @@ Graph& choose_planar_values(Graph& graph) {
 bool run_planar_pooling(const Graph& graph, const Node& node, cpu::Scratch& scratch) {
   const Value &x = graph.in(node), &y = graph.out(node);
   const int64_t height = y.shape[2], width = y.shape[3], n = y.shape.numel();
-  int32_t* const room = scratch.array<int32_t>((cpu::Size(height) + width) * 2);
-  if (room == nullptr) return false;
+  const cpu::Scratch::Frame frame(scratch);
+  const cpu::Size extent = cpu::Size(height) + width;
+  int32_t* const begins = scratch.array<int32_t>(extent);
+  int32_t* const counts = scratch.array<int32_t>(extent);
+  float* const divisors = scratch.array<float>(extent);
+  if (begins == nullptr || counts == nullptr || divisors == nullptr) return false;
   cpu::Pool2d pool;
-  pool.max = true;
+  pool.max = node.kind == Kind::XNNMaxPooling2d;
   pool.batch = x.shape[0];
   pool.channels = x.shape[1];
-  pool.h = pool_axis(node.window, 0, x.shape[2], height, room, room + height);
-  pool.w =
-      pool_axis(node.window, 1, x.shape[3], width, room + 2 * height, room + 2 * height + width);
+  pool.h = pool_axis(node.window, 0, x.shape[2], height, begins, counts, divisors);
+  pool.w = pool_axis(node.window, 1, x.shape[3], width, begins + height, counts + height,
+                     divisors + height);
   pool.x = x.data;
   pool.y = y.data;
   if (!pool.run(scratch)) return false;

@@ -1,10 +1,11 @@
 /// Images that lie channel by channel.
 ///
 /// Payloads say NHWC; the engine's float convolutions are faster over planes, and need no other
-/// layout of the weights for them. So internal values that only convolutions, poolings,
-/// elementwise nodes and transposes touch are kept as NCHW. Their shapes then say so: a transpose
-/// before them becomes another one, often a copy, elementwise nodes need not know, and nodes with a
-/// window have the flag kPlanar.
+/// layout of the weights for them. So internal values that only convolutions, poolings, resizing,
+/// elementwise nodes, nodes that move elements, and transposes touch are kept as NCHW. Their shapes
+/// then say so: a transpose before them becomes another one, often a copy, nodes that name dims
+/// (concatenate, slice, pad) name others, elementwise nodes need not know, and nodes with a window
+/// have the flag kPlanar.
 #pragma once
 
 #include <executorch/backends/xnnpack/runtime/graph.h>
@@ -26,7 +27,7 @@ struct ImageDims {
 /// without a dense float32 convolution stays as it is.
 Graph& choose_planar_values(Graph& graph);
 
-/// Run a max pooling and a global average pooling over values in NCHW order.
+/// Run a pooling and a global average pooling over values in NCHW order.
 bool run_planar_pooling(const Graph& graph, const Node& node, cpu::Scratch& scratch);
 bool run_planar_mean(const Graph& graph, const Node& node);
 

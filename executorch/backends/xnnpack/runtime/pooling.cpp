@@ -261,8 +261,12 @@ Error check_resize(const Graph& graph, const Node& node) {
 
 bool infer_resize(Graph& graph, const Node& node) {
   const Shape& x = graph.in(node).shape;
-  graph.out(node).shape = {4, {x[0], node.list[0], node.list[1], x[3]}};
-  return x[1] > 0 && x[2] > 0;
+  const ImageDims dims(node);
+  Shape y = x;
+  y[dims.h] = node.list[0];
+  y[dims.w] = node.list[1];
+  graph.out(node).shape = y;
+  return x[dims.h] > 0 && x[dims.w] > 0;
 }
 
 /// The two sources of an output position along an axis, and the second's weight.
@@ -294,59 +298,100 @@ class Resized {
   float scale_;
 };
 
-/// Resizes images of few channels, whose pixels are too short to be read and written one by one.
-/// Whole rows are read, and several rows are written at a time if they are short.
-bool resize_rows(const Value& x, const Value& out, const Resized& down, const Resized& across,
-                 const Node& node, cpu::Scratch& scratch) {
-  const int64_t height = out.shape[1], width = out.shape[2], channels = out.shape[3];
-  const int64_t in_row = x.shape[2] * channels, row = width * channels;
-  const int64_t n_rows = out.shape[0] * height;
-  const int64_t together = std::max<int64_t>(1, kRun / std::max<int64_t>(row, 1));
-  const cpu::ThreadScratch<float> rooms(scratch, 2 * cpu::Size(in_row) + cpu::Size(together) * row);
-  if (!rooms) return false;
-  const int64_t grain =
-      std::max<int64_t>(1, kElementsPerTask / 8 / std::max<int64_t>(together * row, 1));
-  const int64_t n = (n_rows + together - 1) / together;
-  rooms.parallel_for(n, grain, [&](int64_t begin, int64_t end, float* room) {
-    const float *top = nullptr, *bottom = nullptr;
-    int64_t top_at = -1, bottom_at = -1;  // which rows those are
-    for (int64_t first = begin * together; first < std::min(end * together, n_rows);
-         first += together) {
-      const int64_t last = std::min(first + together, n_rows);
-      float* const results = place_of_run(out, first * row, room + 2 * in_row);
-      float* to = results;
-      for (int64_t i = first; i < last; ++i, to += row) {
-        const Between rows = down.at(i % height);
-        const int64_t low_at = element(x.shape, i / height, rows.low, 0, 0);
-        const int64_t high_at = element(x.shape, i / height, rows.high, 0, 0);
-        if (low_at != top_at) top = read_run(x, top_at = low_at, in_row, room);
-        if (high_at != bottom_at) bottom = read_run(x, bottom_at = high_at, in_row, room + in_row);
-        for (int64_t at = 0; at < width; ++at) {
-          const Between columns = across.at(at);
-          const int64_t low = columns.low * channels, high = columns.high * channels;
-          for (int64_t c = 0; c < channels; ++c) {
-            const float above = top[low + c] + (top[high + c] - top[low + c]) * columns.weight;
-            const float below =
-                bottom[low + c] + (bottom[high + c] - bottom[low + c]) * columns.weight;
-            to[at * channels + c] = above + (below - above) * rows.weight;
-          }
-        }
+/// Resizes images by rows: those of few channels, whose pixels are too short to be read and written
+/// one by one, and planes. x and y are their shapes, [images, height, width, channels]. Each row of
+/// the image is resized along its width once, and kept while rows of the result need it. Several
+/// rows of the result are written at a time if they are short.
+class RowResizing {
+ public:
+  RowResizing(const Value& from, const Value& to, const Shape& x, const Shape& y,
+              const Resized& down, const Resized& across, const Node& node)
+      : from_(from), to_(to), x_(x), y_(y), down_(down), across_(across), node_(node) {}
+
+  bool run(cpu::Scratch& scratch) {
+    const int64_t n_rows = y_[0] * y_[1];
+    const int64_t together = std::max<int64_t>(1, kRun / std::max<int64_t>(row_, 1));
+    const int64_t n = (n_rows + together - 1) / together;
+    const cpu::ThreadScratch<float> rooms(scratch, in_row_ + cpu::Size(2 + together) * row_);
+    columns_ = scratch.array<Between>(y_[2]);
+    if (!rooms || columns_ == nullptr) return false;
+    for (int64_t i = 0; i < y_[2]; ++i) columns_[i] = across_.at(i);
+    const int64_t grain =
+        std::max<int64_t>(1, kElementsPerTask / 8 / std::max<int64_t>(together * row_, 1));
+    rooms.parallel_for(n, grain, [&](int64_t begin, int64_t end, float* room) {
+      Rows rows = {room, {room + in_row_, room + in_row_ + row_}, {-1, -1}};
+      for (int64_t i = begin * together; i < std::min(end * together, n_rows); i += together) {
+        compute(rows, i, std::min(i + together, n_rows), room + in_row_ + 2 * row_);
       }
-      clamp_run(results, (last - first) * row, node.low, node.high);
-      write_run(out, first * row, (last - first) * row, results);
+    });
+    return true;
+  }
+
+ private:
+  /// Two rows of the image, resized along their width, and where they were read.
+  struct Rows {
+    float* read;
+    float* resized[2];
+    int64_t at[2];
+  };
+
+  /// Rows [begin, end) of all images of the result.
+  void compute(Rows& rows, int64_t begin, int64_t end, float* room) const {
+    float* const results = place_of_run(to_, begin * row_, room);
+    float* to = results;
+    for (int64_t i = begin; i < end; ++i, to += row_) {
+      const Between between = down_.at(i % y_[1]);
+      const int64_t first = i / y_[1] * x_[1];
+      if (first + between.low == rows.at[1]) {
+        std::swap(rows.resized[0], rows.resized[1]);
+        std::swap(rows.at[0], rows.at[1]);
+      }
+      resize(rows, 0, first + between.low);
+      resize(rows, 1, first + between.high);
+      const float *const top = rows.resized[0], *const bottom = rows.resized[1];
+      for (int64_t j = 0; j < row_; ++j) to[j] = top[j] + (bottom[j] - top[j]) * between.weight;
     }
-  });
-  return true;
-}
+    clamp_run(results, (end - begin) * row_, node_.low, node_.high);
+    write_run(to_, begin * row_, (end - begin) * row_, results);
+  }
+
+  void resize(Rows& rows, int which, int64_t at) const {
+    if (rows.at[which] == at) return;
+    rows.at[which] = at;
+    const float* const from = read_run(from_, at * in_row_, in_row_, rows.read);
+    float* to = rows.resized[which];
+    for (int64_t i = 0; i < y_[2]; ++i) {
+      const Between& column = columns_[i];
+      const float *const low = from + column.low * y_[3], *const high = from + column.high * y_[3];
+      for (int64_t c = 0; c < y_[3]; ++c) *to++ = low[c] + (high[c] - low[c]) * column.weight;
+    }
+  }
+
+  const Value &from_, &to_;
+  const Shape &x_, &y_;
+  const Resized &down_, &across_;
+  const Node& node_;
+  const int64_t in_row_ = x_[2] * x_[3], row_ = y_[2] * y_[3];
+  Between* columns_ = nullptr;  // by position along the width of the result
+};
 
 bool run_resize(const Graph& graph, const Node& node, cpu::Scratch& scratch) {
   const Value& x = graph.in(node);
   const Value& out = graph.out(node);
   const bool corners = node.flags == kAlignCorners;
-  const Resized down(out.shape[1], x.shape[1], corners), across(out.shape[2], x.shape[2], corners);
+  const ImageDims dims(node);
+  const Resized down(out.shape[dims.h], x.shape[dims.h], corners);
+  const Resized across(out.shape[dims.w], x.shape[dims.w], corners);
+  // Planes are images of one channel.
+  const auto images = [&](const Shape& s) {
+    return dims.c == 1 ? Shape{4, {s[0] * s[1], s[2], s[3], 1}} : s;
+  };
+  const Shape from = images(x.shape), to = images(out.shape);
   // Reading a run of a row costs about as much as a pixel.
-  const bool by_rows = x.shape[3] < kNarrow && x.shape[2] * x.shape[3] <= kRun * out.shape[2];
-  if (by_rows) return resize_rows(x, out, down, across, node, scratch);
+  if (dims.c == 1 || (from[3] < kNarrow && from[2] * from[3] <= kRun * to[2])) {
+    const cpu::Scratch::Frame frame(scratch);
+    return RowResizing(x, out, from, to, down, across, node).run(scratch);
+  }
   return for_each_run(
       out, node, 4,
       [&](int64_t image, int64_t y, int64_t x_out, int64_t c, int64_t n, float* result) {
