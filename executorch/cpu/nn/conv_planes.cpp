@@ -14,8 +14,10 @@ namespace {
 using gemm::ceil_div;
 using gemm::round_up;
 
-// Products with a smaller k are faster with rows of pixels than with panels.
+// Products with a smaller k are faster with rows of pixels than with panels, even if rows do not
+// fill their last vectors. With a larger one, rows must fill them and lie side by side.
 constexpr int64_t kShallow = 256;
+constexpr double kFilledShallow = 0.85, kFilledDeep = 0.97;
 
 // Calls f(i0, ni, block, buffer) for parts of m channels and blocks of pixels, which threads share.
 // If `channels_first`, all blocks of one part come before the next part.
@@ -47,7 +49,8 @@ class Planes : public PlaneConv {
 
   static bool fits(const Conv<float>& c) {
     const ConvAxis &z = c.axis[0], &h = c.axis[1], &w = c.axis[2];
-    const bool rows = w.in_stride == 1 && w.out_stride == 1 && h.out_stride == w.out;
+    const bool rows =
+        w.in_stride == 1 && w.out_stride == 1 && (h.out == 1 || h.out_stride == w.out);
     return !c.transposed && z.in == 1 && z.kernel == 1 && z.out == 1 && z.padding == 0 && rows &&
            (by_channels(c) || by_taps(c)) && c.pixels() >= plane_kernels().lanes / 2 &&
            c.group_out >= 4;
@@ -55,16 +58,17 @@ class Planes : public PlaneConv {
 
   // Returns false if memory is refused, as all functions below do.
   [[nodiscard]] bool run() const {
-    const bool whole_image =
-        h.stride == 1 && w.stride == 1 && h.padding == 0 && w.padding == 0 && h.in_stride == w.in;
+    const bool whole_image = h.stride == 1 && w.stride == 1 && h.padding == 0 && w.padding == 0 &&
+                             (h.in == 1 || h.in_stride == w.in);
     if (c.taps() == 1 && whole_image) return pointwise();
     if (suits_winograd(*this)) return run_winograd(*this);
     const double filled =
         static_cast<double>(w.out) / static_cast<double>(round_up(w.out, kernels.lanes));
-    if (h.stride <= 2 && w.stride <= 2 && filled >= 0.85 && whole.k <= kShallow) {
-      return by_rows();
-    }
-    return panels();
+    const bool shallow = whole.k <= kShallow;
+    const int64_t most_stride = shallow ? 2 : 1;
+    const bool rows = h.stride <= most_stride && w.stride <= most_stride &&
+                      filled >= (shallow ? kFilledShallow : kFilledDeep);
+    return rows ? by_rows() : panels();
   }
 
  private:
@@ -119,16 +123,15 @@ class Planes : public PlaneConv {
       }
     }
     const PlaneColumns columns(w.out, kernels, false);
-    for_parts(whole.m, h.out, work(), false, buffers,
-              [&](int64_t i0, int64_t ni, int64_t oh, float* buffer) {
-                for (int64_t block = 0; block < columns.n_blocks; ++block) {
-                  const int64_t ow = columns.first(block);
-                  PlaneProduct p = part(i0, ni, oh * w.out + ow);
-                  p.n = columns.width(block);
-                  p.b = rows.data + oh * h.stride * rows.size + ow;
-                  p.offsets = offsets;
-                  multiply(p, buffer);
-                }
+    for_parts(whole.m, h.out * columns.n_blocks, work(), false, buffers,
+              [&](int64_t i0, int64_t ni, int64_t i, float* buffer) {
+                const int64_t oh = i / columns.n_blocks, block = i % columns.n_blocks;
+                const int64_t ow = columns.first(block);
+                PlaneProduct p = part(i0, ni, oh * w.out + ow);
+                p.n = columns.width(block);
+                p.b = rows.data + oh * h.stride * rows.size + ow;
+                p.offsets = offsets;
+                multiply(p, buffer);
               });
     return true;
   }

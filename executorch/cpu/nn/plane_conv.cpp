@@ -49,13 +49,14 @@ PlaneConv::PlaneConv(const Conv<float>& conv, int64_t b, int64_t g, Scratch& mem
 bool PlaneConv::by_channels(const Conv<float>& c) {
   const ConvAxis &h = c.axis[1], &w = c.axis[2];
   return c.taps() == 1 ? c.weight_in == 1 || c.group_in == 1
-                       : w.weight_stride == 1 && h.weight_stride == w.kernel &&
+                       : (w.kernel == 1 || w.weight_stride == 1) &&
+                             (h.kernel == 1 || h.weight_stride == w.kernel) &&
                              (c.weight_in == c.taps() || c.group_in == 1);
 }
 bool PlaneConv::by_taps(const Conv<float>& c) {
   const ConvAxis &h = c.axis[1], &w = c.axis[2];
-  return !by_channels(c) && c.weight_in == 1 && w.weight_stride == c.group_in &&
-         h.weight_stride == w.kernel * c.group_in;
+  return !by_channels(c) && c.weight_in == 1 && (w.kernel == 1 || w.weight_stride == c.group_in) &&
+         (h.kernel == 1 || h.weight_stride == w.kernel * c.group_in);
 }
 
 PlaneProduct PlaneConv::part(int64_t i0, int64_t ni, int64_t pixel) const {
