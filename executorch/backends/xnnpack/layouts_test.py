@@ -234,3 +234,51 @@ def test_payloads_in_branches_get_images_in_their_order():
     edge = lowered(Branching(), (x,))
     for each in (x, x.abs(), -x.abs()):
         torch.testing.assert_close(run(edge, each)[0], Branching()(each))
+
+
+class Rows(nn.Module):
+    """Convolutions in one dim, and operators that name dims or channels, of any length."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.last = nn.Conv1d(3, 8, 5, padding=2), nn.Conv1d(7, 4, 3, 2)
+        self.bend = nn.PReLU(8)
+        self.scale = nn.Parameter(torch.rand(8, 1))
+
+    def forward(self, x):
+        y = self.bend(self.first(x)) * self.scale
+        a, b = torch.cat([y, x * y[:, :3]], 1)[:, :10].chunk(2, 1)
+        z = torch.cat([nn.functional.pad(a, (1, 2), value=0.5)[..., 3:], b[:, 1:3].tanh()], 1)
+        return self.last(z), z.mean(-1), y.transpose(1, 2) + x.sum(1)[..., None]
+
+
+class Images(nn.Module):
+    """Down and up again, with each kind of operator that keeps images as planes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.down, self.mid = nn.Conv2d(3, 8, 3, padding=1), nn.Conv2d(8, 8, 3, padding=1)
+        self.up, self.last = nn.ConvTranspose2d(8, 6, 2, 2), nn.Conv2d(22, 3, 1)
+        self.bend = nn.PReLU(8)
+
+    def forward(self, x):
+        down = self.bend(self.down(x))
+        small = self.mid(nn.functional.avg_pool2d(down, 2)).relu()
+        wide = nn.functional.interpolate(small, scale_factor=2, mode="bilinear")
+        joined = torch.cat([down, self.up(small), wide], 1)
+        return self.last(joined), joined[:, 5:9] + nn.functional.pad(x, (0, 0, 0, 0, 1, 0))
+
+
+@pytest.mark.parametrize("rows", [True, False], ids=["rows", "images"])
+def test_networks_of_planes_agree_with_eager(rows: bool) -> None:
+    torch.manual_seed(0)
+    model = (Rows if rows else Images)().eval()
+    size = (2, 3, 40) if rows else (2, 3, 16, 24)
+    length = torch.export.Dim("length", min=10, max=64)
+    shapes = {"dynamic_shapes": ({2: length},)} if rows else {}
+    edge = lowered(model, (torch.randn(size),), **shapes)
+    assert any("call_delegate" in name for name in called(edge))
+    for n in (40, 11, 64) if rows else (16,):
+        x = torch.randn(2, 3, n) if rows else torch.randn(size)
+        for found, expected in zip(run(edge, x), model(x), strict=True):
+            torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-5)

@@ -72,14 +72,17 @@ ScalarType scalar_type(Type type) {
   }
 }
 
-// The dim of the shape that is dim i of the payload's value, for values as they are and for planes.
+// The dim of the shape that is dim i of the payload's value, for values as they are, and for planes
+// with two dims and with one.
 constexpr uint8_t kDense[] = {0, 1, 2, 3, 4, 5}, kPlanes[] = {0, 2, 3, 1, 4, 5};
+constexpr uint8_t kPlanesOfRows[] = {0, 2, 1};
 // The dim of a dense image's shape that is dim i of planes.
 constexpr uint8_t kFromDense[] = {0, 3, 1, 2};
 static_assert(std::size(kDense) == kMaxRank && std::size(kPlanes) == kMaxRank);
 
 const uint8_t* dims_of(const Value& value) {
-  return value.planar ? kPlanes : kDense;
+  if (!value.planar) return kDense;
+  return value.shape.rank == 3 ? kPlanesOfRows : kPlanes;
 }
 
 /// Appends the type and the shape as the profiler writes those of other tensors, "Float[2,3]".

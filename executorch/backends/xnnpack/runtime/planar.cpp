@@ -11,72 +11,117 @@ namespace {
 
 using Kind = fb_xnnpack::XNodeUnion;
 
-// Dim d of NCHW is dim kPlanarDims[d] of NHWC, and back.
-constexpr uint32_t kPlanarDims[] = {0, 3, 1, 2}, kDenseDims[] = {0, 2, 3, 1};
+// The dims of an image with `rank` of them: [n, h, w, c], or [n, w, c]. Dim d of planes is dim
+// planar_dims(rank)[d] of the payload's value, and dim e of that is dim dense_dims(rank)[e] of
+// planes.
+const uint32_t* planar_dims(uint32_t rank) {
+  static constexpr uint32_t kRows[] = {0, 2, 1}, kImages[] = {0, 3, 1, 2};
+  return rank == 3 ? kRows : kImages;
+}
+const uint32_t* dense_dims(uint32_t rank) {
+  static constexpr uint32_t kRows[] = {0, 2, 1}, kImages[] = {0, 2, 3, 1};
+  return rank == 3 ? kRows : kImages;
+}
+bool is_image(const Shape& shape) {
+  return shape.rank == 3 || shape.rank == 4;
+}
 
 class Choice {
  public:
   explicit Choice(Graph& graph)
-      : graph_(graph), group_(graph.values.size()), planar_(graph.values.size()) {
+      : graph_(graph),
+        group_(graph.values.size()),
+        planar_(graph.values.size()),
+        rank_(graph.values.size()) {
     for (uint32_t id = 0; id < group_.size(); ++id) group_[id] = id;
     for (const Node& node : graph.nodes) {
       if (!is_transpose(node)) join_values(node);
     }
-    // Values of a group get the same layout: a group is planar if all of its values can be.
-    std::vector<bool> dense(group_.size());
-    for (uint32_t id = 0; id < group_.size(); ++id) {
-      const Value& value = graph.values[id];
-      const bool is_image = value.place == Value::Place::Internal && value.shape.rank == 4;
-      const bool can_be = value.type == Type::fp32 && (is_image || has_channels_only(value));
-      if (!can_be) dense[group_of(id)] = true;
-    }
+    // Values of a group get the same layout: a group is planar if all of its values can be, and if
+    // a convolution profits from it.
+    std::vector<bool> dense(group_.size()), convolves(group_.size());
     for (const Node& node : graph.nodes) {
-      const bool knows = is_transpose(node) || has_window(node) || has_dims(node) ||
-                         node.operation->is_elementwise;
+      if (node.kind == Kind::XNNConv2d || node.kind == Kind::XNNConvTranspose2d) {
+        convolves[group_of(node.output[0])] = true;
+      }
+      const bool by_element = node.operation->is_elementwise || has_dims(node);
+      const bool knows = is_transpose(node) || has_window(node) || is_row(node) ||
+                         (by_element && has_one_rank(node));
       if (!knows) dense[group_of(node.output[0])] = true;
     }
-    for (uint32_t id = 0; id < group_.size(); ++id) planar_[id] = !dense[group_of(id)];
-  }
-
-  bool pays() const {
-    return std::any_of(graph_.nodes.begin(), graph_.nodes.end(), [&](const Node& node) {
-      const bool convolves = node.kind == Kind::XNNConv2d || node.kind == Kind::XNNConvTranspose2d;
-      return convolves && planar_[node.input[0]];
-    });
+    for (uint32_t id = 0; id < group_.size(); ++id) {
+      const Value& value = graph.values[id];
+      const bool is_inner = value.place == Value::Place::Internal && is_image(value.shape);
+      const bool can_be = value.type == Type::fp32 && (is_inner || has_channels_only(id));
+      if (!can_be) dense[group_of(id)] = true;
+    }
+    for (uint32_t id = 0; id < group_.size(); ++id) {
+      const uint32_t group = group_of(id);
+      planar_[id] = convolves[group] && !dense[group];
+    }
   }
 
   void apply() {
     for (Node& node : graph_.nodes) {
       if (has_window(node) && planar_[node.input[0]]) node.flags |= kPlanar;
       if (is_transpose(node)) turn(node);
-      if (has_dims(node) && planar_[node.input[0]]) turn_dims(node);
+      if ((has_dims(node) || is_row(node)) && planar_[node.input[0]]) turn_dims(node);
     }
     for (size_t id = 0; id < planar_.size(); ++id) {
       if (!planar_[id]) continue;
       graph_.values[id].planar = true;
       Shape& shape = graph_.values[id].shape;
+      Shape planes{shape.rank, {}};
       if (graph_.values[id].place == Value::Place::Constant) {
-        shape = {4, {1, shape.numel(), 1, 1}};
+        planes = {rank_[id], {1, shape.numel(), 1, 1}};
       } else {
-        shape = {4, {shape[0], shape[3], shape[1], shape[2]}};
+        for (uint32_t d = 0; d < shape.rank; ++d) planes[d] = shape[planar_dims(shape.rank)[d]];
       }
+      shape = planes;
     }
   }
 
  private:
   bool is_transpose(const Node& node) const {
-    return node.operation->form == Form::Transpose && graph_.in(node).shape.rank == 4;
+    return node.operation->form == Form::Transpose && is_image(graph_.in(node).shape);
   }
-  // A constant with an element for each channel.
-  static bool has_channels_only(const Value& value) {
-    return value.place == Value::Place::Constant && value.shape.rank >= 1 &&
-           value.shape.rank <= 4 && value.shape.numel() == value.shape.from_end(0);
+  // A reshape that adds or removes the one row of an image.
+  bool is_row(const Node& node) const {
+    if (node.operation->form != Form::Reshape) return false;
+    const Shape &x = graph_.in(node).shape, &y = graph_.out(node).shape;
+    if (x.rank + y.rank != 7 || !is_image(x)) return false;
+    const Shape &image = x.rank == 4 ? x : y, &row = x.rank == 4 ? y : x;
+    // As many dims as are not inferred are the same, whatever the size of that one.
+    return image[1] == 1 && image[0] == row[0] && image[2] == row[1] && image[3] == row[2] &&
+           (y.rank == 3 || node.list[1] == 1);
+  }
+  // Whether values of a node have the same rank, and so do nodes that read the same constant.
+  bool has_one_rank(const Node& node) {
+    const uint32_t rank = graph_.out(node).shape.rank;
+    for (uint32_t i = 0; i < node.n_inputs; ++i) {
+      const uint32_t id = node.input[i];
+      if (id == kNoId) continue;
+      const Value& value = graph_.values[id];
+      if (value.place == Value::Place::Constant) {
+        if (rank_[id] == 0) rank_[id] = rank;
+        if (rank_[id] != rank) return false;
+      } else if (value.shape.rank != rank) {
+        return false;
+      }
+    }
+    return true;
+  }
+  // A constant with an element for each channel of images that it is added to or the like.
+  bool has_channels_only(uint32_t id) const {
+    const Value& value = graph_.values[id];
+    return value.place == Value::Place::Constant && rank_[id] != 0 && value.shape.rank >= 1 &&
+           value.shape.rank <= rank_[id] && value.shape.numel() == value.shape.from_end(0);
   }
   // Nodes of images that name dims: an axis, or a number for each dim.
   bool has_dims(const Node& node) const {
     const Form form = node.operation->form;
     return (form == Form::Concatenate || form == Form::Slice || form == Form::Pad) &&
-           graph_.in(node).shape.rank == 4;
+           is_image(graph_.in(node).shape);
   }
   // Nodes that run on planes: float32 convolutions, means and resizing of images, and poolings of
   // which each window contains a pixel of the image.
@@ -112,30 +157,38 @@ class Choice {
     }
   }
 
+  // A transpose that leaves all dims where they are is a copy, for which no memory is moved.
   void turn(Node& node) const {
     const auto list = node.list;
-    for (uint32_t d = 0; d < 4; ++d) {
-      const uint32_t from = list[planar_[node.output[0]] ? kPlanarDims[d] : d];
-      node.list[d] = planar_[node.input[0]] ? kDenseDims[from] : from;
+    bool moves = false;
+    for (uint32_t d = 0; d < node.n_list; ++d) {
+      const uint32_t from = list[planar_[node.output[0]] ? planar_dims(node.n_list)[d] : d];
+      node.list[d] = planar_[node.input[0]] ? dense_dims(node.n_list)[from] : from;
+      moves |= node.list[d] != d;
     }
+    if (moves) return;
+    node.kind = Kind::XNNCopy;
+    node.operation = find_operation(node.kind);
   }
 
-  static void turn_dims(Node& node) {
+  void turn_dims(Node& node) const {
+    const uint32_t rank = graph_.out(node).shape.rank;
     if (node.operation->form == Form::Concatenate) {
       const auto axis = static_cast<int32_t>(node.axis);
-      node.axis = kDenseDims[axis < 0 ? axis + 4 : axis];
+      node.axis = dense_dims(rank)[axis < 0 ? axis + static_cast<int32_t>(rank) : axis];
       return;
     }
     const auto list = node.list, list2 = node.list2;
-    for (uint32_t d = 0; d < 4; ++d) {
-      node.list[d] = list[kPlanarDims[d]];
-      node.list2[d] = list2[kPlanarDims[d]];
+    for (uint32_t d = 0; d < rank; ++d) {
+      node.list[d] = list[planar_dims(rank)[d]];
+      node.list2[d] = list2[planar_dims(rank)[d]];
     }
   }
 
   Graph& graph_;
   std::vector<uint32_t> group_;  // by value: another of its group, or itself
   std::vector<bool> planar_;     // by value
+  std::vector<uint32_t> rank_;   // by constant: of the nodes that read it, or 0
 };
 
 // `begin`, `count` and `divisor` have room for an entry per output.
@@ -160,8 +213,7 @@ cpu::PoolAxis pool_axis(const Window& w, int d, int64_t in, int64_t out, int32_t
 }  // namespace
 
 Graph& choose_planar_values(Graph& graph) {
-  Choice choice(graph);
-  if (choice.pays()) choice.apply();
+  Choice(graph).apply();
   return graph;
 }
 

@@ -2,7 +2,8 @@
 ///
 /// Payloads say NHWC; the engine's float convolutions are faster over planes, and need no other
 /// layout of the weights for them. So internal values that only convolutions, poolings, resizing,
-/// elementwise nodes, nodes that move elements, and transposes touch are kept as NCHW. Their shapes
+/// elementwise nodes, nodes that move elements, and transposes touch are kept as NCHW, and those of
+/// convolutions in one dim, which are reshaped to images of one row, as NCW. Their shapes
 /// then say so: a transpose before them becomes another one, often a copy, nodes that name dims
 /// (concatenate, slice, pad) name others, elementwise nodes need not know, and nodes with a window
 /// have the flag kPlanar.
@@ -23,8 +24,9 @@ struct ImageDims {
       : c((node.flags & kPlanar) != 0 ? 1 : 3), h(c == 1 ? 2 : 1), w(c == 1 ? 3 : 2) {}
 };
 
-/// Chooses the values to keep as NCHW, changes the graph accordingly, and returns it. A graph
-/// without a dense float32 convolution stays as it is.
+/// Chooses the values to keep as NCHW, changes the graph accordingly, and returns it. Values that no
+/// dense float32 convolution reads, directly or through nodes that keep the layout, stay as they
+/// are.
 Graph& choose_planar_values(Graph& graph);
 
 /// Run a pooling and a global average pooling over values in NCHW order.
