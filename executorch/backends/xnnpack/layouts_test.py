@@ -265,6 +265,9 @@ class Images(nn.Module):
         down = self.bend(self.down(x))
         small = self.mid(nn.functional.avg_pool2d(down, 2)).relu()
         wide = nn.functional.interpolate(small, scale_factor=2, mode="bilinear")
+        wide = wide - nn.functional.interpolate(
+            small, scale_factor=2, mode="bilinear", align_corners=True
+        )
         joined = torch.cat([down, self.up(small), wide], 1)
         return self.last(joined), joined[:, 5:9] + nn.functional.pad(x, (0, 0, 0, 0, 1, 0))
 

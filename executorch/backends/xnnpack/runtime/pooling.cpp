@@ -378,7 +378,7 @@ class RowResizing {
 bool run_resize(const Graph& graph, const Node& node, cpu::Scratch& scratch) {
   const Value& x = graph.in(node);
   const Value& out = graph.out(node);
-  const bool corners = node.flags == kAlignCorners;
+  const bool corners = (node.flags & kAlignCorners) != 0;
   const ImageDims dims(node);
   const Resized down(out.shape[dims.h], x.shape[dims.h], corners);
   const Resized across(out.shape[dims.w], x.shape[dims.w], corners);
