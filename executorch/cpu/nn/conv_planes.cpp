@@ -49,17 +49,18 @@ class Planes : public PlaneConv {
 
   static bool fits(const Conv<float>& c) {
     const ConvAxis &z = c.axis[0], &h = c.axis[1], &w = c.axis[2];
-    const bool rows =
-        w.in_stride == 1 && w.out_stride == 1 && (h.out == 1 || h.out_stride == w.out);
-    return !c.transposed && z.in == 1 && z.kernel == 1 && z.out == 1 && z.padding == 0 && rows &&
-           (by_channels(c) || by_taps(c)) && c.pixels() >= plane_kernels().lanes / 2 &&
-           c.group_out >= 4;
+    const bool planes = w.in_stride == 1 && w.out_stride == 1 &&
+                        (h.out == 1 || h.out_stride == w.out) &&
+                        (z.out == 1 || z.out_stride == h.out * w.out);
+    return !c.transposed && planes && (by_channels(c) || by_taps(c)) &&
+           c.pixels() >= plane_kernels().lanes / 2 && c.group_out >= 4;
   }
 
   // Returns false if memory is refused, as all functions below do.
   [[nodiscard]] bool run() const {
-    const bool whole_image = h.stride == 1 && w.stride == 1 && h.padding == 0 && w.padding == 0 &&
-                             (h.in == 1 || h.in_stride == w.in);
+    bool whole_image =
+        (h.in == 1 || h.in_stride == w.in) && (z.in == 1 || z.in_stride == h.in * w.in);
+    for (const ConvAxis& a : c.axis) whole_image &= a.stride == 1 && a.padding == 0;
     if (c.taps() == 1 && whole_image) return pointwise();
     if (suits_winograd(*this)) return run_winograd(*this);
     const double filled =
@@ -107,8 +108,11 @@ class Planes : public PlaneConv {
   }
 
   bool by_rows() const {
+    const auto extent = [](const ConvAxis& a) {
+      return (a.out - 1) * a.stride + (a.kernel - 1) * a.dilation + 1;
+    };
     const PlaneRows rows =
-        rows_of((h.out - 1) * h.stride + (h.kernel - 1) * h.dilation + 1, w.stride,
+        rows_of(extent(z), extent(h), w.stride,
                 round_up(w.out, kernels.lanes) + (w.kernel - 1) * w.dilation / w.stride + 1);
     auto* const offsets = scratch.array<int64_t>(whole.k);
     const ThreadScratch<float> buffers(scratch, partial_floats(whole.m));
@@ -116,20 +120,21 @@ class Planes : public PlaneConv {
     split_image(rows);
     for (int64_t i = 0; i < c.group_in; ++i) {
       for (int64_t tap = 0; tap < c.taps(); ++tap) {
-        const int64_t row = i * rows.count + tap / w.kernel * h.dilation;
+        const int64_t plane = i * rows.depth + tap / (w.kernel * h.kernel) * z.dilation;
+        const int64_t row = plane * rows.height + tap / w.kernel % h.kernel * h.dilation;
         const int64_t x = tap % w.kernel * w.dilation;
         offsets[i * channel_step + tap * tap_step] =
             row * rows.size + x % w.stride * rows.width + x / w.stride;
       }
     }
     const PlaneColumns columns(w.out, kernels, false);
-    for_parts(whole.m, h.out * columns.n_blocks, work(), false, buffers,
+    for_parts(whole.m, z.out * h.out * columns.n_blocks, work(), false, buffers,
               [&](int64_t i0, int64_t ni, int64_t i, float* buffer) {
-                const int64_t oh = i / columns.n_blocks, block = i % columns.n_blocks;
-                const int64_t ow = columns.first(block);
-                PlaneProduct p = part(i0, ni, oh * w.out + ow);
+                const int64_t line = i / columns.n_blocks, block = i % columns.n_blocks;
+                const int64_t oz = line / h.out, oh = line % h.out, ow = columns.first(block);
+                PlaneProduct p = part(i0, ni, line * w.out + ow);
                 p.n = columns.width(block);
-                p.b = rows.data + oh * h.stride * rows.size + ow;
+                p.b = rows.data + (oz * z.stride * rows.height + oh * h.stride) * rows.size + ow;
                 p.offsets = offsets;
                 multiply(p, buffer);
               });

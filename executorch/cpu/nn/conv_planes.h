@@ -5,7 +5,7 @@
 
 namespace executorch::cpu {
 
-/// Whether run_planes() can compute `c`: a convolution in two dims with more than a few channels,
+/// Whether run_planes() can compute `c`: a convolution with more than a few output channels,
 /// with input and output contiguous along width and with the weights of an output channel
 /// contiguous.
 bool fits_planes(const Conv<float>& c);

@@ -169,6 +169,32 @@ TEST(Conv, AgreesTransposedWithStrides) {
                 .out = Layout::ChannelsLast});
 }
 
+// In three dims: rows of pixels that fill vectors, panels of patches, and taps of one pixel, with
+// filters in both orders.
+TEST(Conv, AgreesOnPlanesInThreeDimensions) {
+  for (const Layout weight : {Layout::ChannelsFirst, Layout::ChannelsLast}) {
+    for (const int64_t stride : {1, 2}) {
+      check<float>({.batch = 2,
+                    .groups = 2,
+                    .group_in = 5,
+                    .group_out = 9,
+                    .axis = {axis(7, 3, stride, 2, 2), axis(6, 2, stride, 1, 3),
+                             axis(48 * stride, 3, stride, 1)},
+                    .weight = weight,
+                    .act = relu()});
+      check<float>({.group_in = 30,
+                    .group_out = 9,
+                    .axis = {axis(5, 3, stride, 1), axis(7, 3, stride, 1), axis(11, 3, stride, 1)},
+                    .weight = weight,
+                    .residual = true});
+    }
+    check<float>({.group_in = 5,
+                  .group_out = 9,
+                  .axis = {axis(3, 1), axis(4, 1), axis(21, 1)},
+                  .weight = weight});
+  }
+}
+
 // Images that are divided into blocks of rows, of pixels and of channels; weights that have no
 // single stride; planes with and without one channel per group.
 TEST(Conv, AgreesTransposedInBlocks) {

@@ -14,6 +14,15 @@ using gemm::round_up;
 // stay in the L2 cache.
 constexpr int64_t kDepth = 1536;
 
+// Whether neighbouring taps of a filter are a distance of `step` apart.
+bool has_taps_at(const Conv<float>& c, int64_t step) {
+  for (int d = 2; d >= 0; --d) {
+    if (c.axis[d].kernel != 1 && c.axis[d].weight_stride != step) return false;
+    step *= c.axis[d].kernel;
+  }
+  return true;
+}
+
 }  // namespace
 
 PlaneColumns::PlaneColumns(int64_t pixels, const PlaneKernels& kernels, bool has_tail)
@@ -27,6 +36,7 @@ PlaneColumns::PlaneColumns(int64_t pixels, const PlaneKernels& kernels, bool has
 PlaneConv::PlaneConv(const Conv<float>& conv, int64_t b, int64_t g, Scratch& memory)
     : c(conv),
       scratch(memory),
+      z(c.axis[0]),
       h(c.axis[1]),
       w(c.axis[2]),
       kernels(plane_kernels()),
@@ -47,16 +57,11 @@ PlaneConv::PlaneConv(const Conv<float>& conv, int64_t b, int64_t g, Scratch& mem
 }
 
 bool PlaneConv::by_channels(const Conv<float>& c) {
-  const ConvAxis &h = c.axis[1], &w = c.axis[2];
   return c.taps() == 1 ? c.weight_in == 1 || c.group_in == 1
-                       : (w.kernel == 1 || w.weight_stride == 1) &&
-                             (h.kernel == 1 || h.weight_stride == w.kernel) &&
-                             (c.weight_in == c.taps() || c.group_in == 1);
+                       : has_taps_at(c, 1) && (c.weight_in == c.taps() || c.group_in == 1);
 }
 bool PlaneConv::by_taps(const Conv<float>& c) {
-  const ConvAxis &h = c.axis[1], &w = c.axis[2];
-  return !by_channels(c) && c.weight_in == 1 && (w.kernel == 1 || w.weight_stride == c.group_in) &&
-         (h.kernel == 1 || h.weight_stride == w.kernel * c.group_in);
+  return !by_channels(c) && c.weight_in == 1 && has_taps_at(c, c.group_in);
 }
 
 PlaneProduct PlaneConv::part(int64_t i0, int64_t ni, int64_t pixel) const {
@@ -102,9 +107,9 @@ void PlaneConv::multiply(const PlaneProduct& p, float* partial) const {
 
 void PlaneConv::split_row(int64_t y, const float* channel, const PlaneRows& rows, float* to) const {
   std::fill_n(to, rows.size, 0.0f);
-  const int64_t ih = y - h.padding;
-  if (ih < 0 || ih >= h.in) return;
-  const float* from = channel + ih * h.in_stride;
+  const int64_t iz = y / rows.height - z.padding, ih = y % rows.height - h.padding;
+  if (iz < 0 || iz >= z.in || ih < 0 || ih >= h.in) return;
+  const float* from = channel + iz * z.in_stride + ih * h.in_stride;
   const int64_t left = w.padding;
   if (rows.phases == 1) {
     std::copy_n(from, std::min(w.in, rows.width - left), to + left);
@@ -116,23 +121,23 @@ void PlaneConv::split_row(int64_t y, const float* channel, const PlaneRows& rows
   kernels.split(from, std::min(w.in, 2 * rows.width - left - 1), even, odd);
 }
 
-PlaneRows PlaneConv::rows_of(int64_t count, int64_t phases, int64_t columns) const {
+PlaneRows PlaneConv::rows_of(int64_t depth, int64_t height, int64_t phases, int64_t columns) const {
   PlaneRows rows;
-  rows.count = count;
+  rows.depth = depth;
+  rows.height = height;
   rows.phases = phases;
   rows.width = round_up(columns, kernels.lanes);
   rows.size = rows.phases * rows.width;
-  rows.data = scratch.array<float>(Size(c.group_in) * rows.count * rows.size);
+  rows.data = scratch.array<float>(Size(c.group_in) * depth * height * rows.size);
   return rows;
 }
 void PlaneConv::split_image(const PlaneRows& rows) const {
-  parallel_for(c.group_in * rows.count, ceil_div(1 << 14, rows.size),
-               [&](int64_t begin, int64_t end) {
-                 for (int64_t i = begin; i < end; ++i) {
-                   split_row(i % rows.count, image + i / rows.count * c.in_channel, rows,
-                             rows.data + i * rows.size);
-                 }
-               });
+  const int64_t count = rows.depth * rows.height;
+  parallel_for(c.group_in * count, ceil_div(1 << 14, rows.size), [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      split_row(i % count, image + i / count * c.in_channel, rows, rows.data + i * rows.size);
+    }
+  });
 }
 
 }  // namespace executorch::cpu

@@ -24,11 +24,12 @@ struct PlaneColumns {
   int64_t tail(int64_t block) const { return block + 1 == n_blocks ? n_tail : 0; }
 };
 
-/// The padded image. Each row is stored in parts: first the columns with remainder 0 modulo the
-/// stride, then those with remainder 1, and so on.
+/// The padded image: for each channel `depth` planes of `height` rows. Each row is stored in parts:
+/// first the columns with remainder 0 modulo the stride, then those with remainder 1, and so on.
 struct PlaneRows {
-  int64_t count, phases, width, size;  // rows; parts of a row; columns of a part; floats of a row
-  float* data;                         // null where memory is refused
+  int64_t depth, height, phases, width;  // planes; rows; parts of a row; columns of a part
+  int64_t size;                          // floats of a row
+  float* data;                           // null where memory is refused
 };
 
 /// One group of one image of a batch.
@@ -53,14 +54,14 @@ struct PlaneConv {
   void multiply(const PlaneProduct& p, float* partial) const;
   Size partial_floats(int64_t m) const;
 
-  /// Takes memory for `count` rows of `phases` parts of `columns` columns each; split_image() fills
+  /// Takes memory for the rows, of `phases` parts of at least `columns` columns; split_image() fills
   /// it.
-  PlaneRows rows_of(int64_t count, int64_t phases, int64_t columns) const;
+  PlaneRows rows_of(int64_t depth, int64_t height, int64_t phases, int64_t columns) const;
   void split_image(const PlaneRows& rows) const;
 
   const Conv<float>& c;
   Scratch& scratch;
-  const ConvAxis &h, &w;
+  const ConvAxis &z, &h, &w;
   const PlaneKernels& kernels;
   const float* image;
   PlaneProduct whole;              // the product for all channels

@@ -39,7 +39,7 @@ class WinogradConv {
 
   bool run() {
     const int64_t n_blocks = tiles_.n_blocks, threads = static_cast<int64_t>(loop_threads());
-    const PlaneRows rows = conv_.rows_of(2 * down_ + 2, 2, across_ + 1 + conv_.kernels.lanes);
+    const PlaneRows rows = conv_.rows_of(1, 2 * down_ + 2, 2, across_ + 1 + conv_.kernels.lanes);
     // If there are several blocks of tiles, weights are transformed once, ahead; otherwise when
     // needed.
     const bool once = n_blocks > 1;
@@ -52,7 +52,7 @@ class WinogradConv {
     if (rows.data == nullptr || weights == nullptr || blocks == nullptr || !buffers) return false;
     conv_.split_image(rows);
     const PlaneProduct& whole = conv_.whole;
-    image_ = {rows.data, rows.count * rows.size, rows.size, rows.width, across_};
+    image_ = {rows.data, rows.height * rows.size, rows.size, rows.width, across_};
     result_ = {whole.out,  whole.ld_out,   conv_.h.out, conv_.w.out,
                whole.bias, whole.residual, whole.act,   whole.act_last};
     if (once) transform_all_weights(weights);
@@ -184,6 +184,7 @@ bool suits_winograd(const PlaneConv& conv) {
   for (const ConvAxis* a : {&conv.h, &conv.w}) {
     if (a->kernel != 3 || a->stride != 1 || a->dilation != 1) return false;
   }
+  if (conv.z.in != 1 || conv.z.kernel != 1 || conv.z.out != 1) return false;
   const Conv<float>& c = conv.c;
   const int64_t lanes = conv.kernels.lanes, pairs = c.group_in * c.group_out;
   const int64_t tiles = ((conv.h.out + 1) / 2) * ((conv.w.out + 1) / 2);
