@@ -105,6 +105,8 @@ MODELS = (
     Case("resnet18", "resnet18", _nets.ResNet18, IMAGE),
     Case("vit_small", "vit_small", _nets.ViTSmall, IMAGE),
     Case("bert_base 128 tokens", "bert_base", _nets.BertBase, ((1, 128),), torch.int64),
+    Case("unet 256x256", "unet", _nets.UNet, ((1, 3, 256, 256),)),
+    Case("vocoder 60 frames", "vocoder", _nets.Vocoder, ((1, 80, 60),)),
 )
 
 

@@ -166,3 +166,74 @@ class BertBase(nn.Module):
     def forward(self, idx: Tensor) -> Tensor:
         positions = torch.arange(idx.shape[1], device=idx.device)
         return self.layers(self.norm(self.words(idx) + self.positions(positions)))
+
+
+class UNet(nn.Module):
+    """float image [b, 3, h, w] to a mask [b, 1, h, w]; h and w are multiples of 8. Four levels of
+    two 3x3 convolutions, 32 to 256 channels wide, joined by pooling and transposed convolutions."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        widths = (32, 64, 128, 256)
+        self.down = nn.ModuleList(
+            self._level(i, o) for i, o in zip((3, *widths), widths, strict=False)
+        )
+        pairs = list(zip(widths[:0:-1], widths[-2::-1], strict=True))
+        self.raise_ = nn.ModuleList(nn.ConvTranspose2d(i, o, 2, 2) for i, o in pairs)
+        self.up = nn.ModuleList(self._level(i, o) for i, o in pairs)
+        self.last = nn.Conv2d(widths[0], 1, 1)
+
+    @staticmethod
+    def _level(c_in: int, c_out: int) -> nn.Sequential:
+        return nn.Sequential(
+            conv_norm(c_in, c_out, 3), nn.ReLU(), conv_norm(c_out, c_out, 3), nn.ReLU()
+        )
+
+    def forward(self, x: Tensor) -> Tensor:
+        kept = []
+        for level in self.down:
+            if kept:
+                x = F.max_pool2d(x, 2)
+            x = level(x)
+            kept.append(x)
+        kept.pop()
+        for larger, level in zip(self.raise_, self.up, strict=True):
+            x = level(torch.cat([larger(x), kept.pop()], 1))
+        return self.last(x)
+
+
+class Vocoder(nn.Module):
+    """Mel frames, float [b, 80, t], to samples [b, 1, 256 t], as the generator of HiFi-GAN does:
+    transposed convolutions in one dim, each followed by residual blocks of dilated ones."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        width = 128
+        self.first = nn.Conv1d(80, width, 7, padding=3)
+        self.larger, self.blocks = nn.ModuleList(), nn.ModuleList()
+        for stride, kernel in ((8, 16), (8, 16), (2, 4), (2, 4)):
+            padding = (kernel - stride) // 2
+            self.larger.append(nn.ConvTranspose1d(width, width // 2, kernel, stride, padding))
+            width //= 2
+            self.blocks.append(nn.ModuleList(self._block(width, k) for k in (3, 7, 11)))
+        self.last = nn.Conv1d(width, 1, 7, padding=3)
+
+    @staticmethod
+    def _block(width: int, kernel: int) -> nn.ModuleList:
+        return nn.ModuleList(
+            nn.Conv1d(width, width, kernel, padding=d * (kernel // 2), dilation=d)
+            for d in (1, 3, 5)
+        )
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = self.first(x)
+        for larger, blocks in zip(self.larger, self.blocks, strict=True):
+            x = larger(F.leaky_relu(x, 0.1))
+            results = []
+            for block in blocks:
+                y = x
+                for conv in block:
+                    y = y + conv(F.leaky_relu(y, 0.1))
+                results.append(y)
+            x = (results[0] + results[1] + results[2]) / 3
+        return torch.tanh(self.last(F.leaky_relu(x)))

@@ -42,6 +42,10 @@ def conv(c_in: int, c_out: int, size: int, kernel: int, stride: int = 1, groups:
     return alone(name, build, (1, c_in, size, size))
 
 
+def layer(name: str, build: Callable[[], nn.Module], *size: int) -> Case:
+    return alone(f"{name} at {'x'.join(map(str, size[2:]))}", build, size)
+
+
 def attention(heads: int, tokens: int, causal: bool) -> Case:
     def attend(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
         return F.scaled_dot_product_attention(q, k, v, is_causal=causal)
@@ -91,6 +95,13 @@ KERNELS = (
     attention(12, 128, True),
     attention(12, 1000, True),
     attention(6, 197, False),
+    layer("conv1d 7 64 to 64", lambda: nn.Conv1d(64, 64, 7, padding=3), 1, 64, 8192),
+    layer("conv3d 3x3x3 32 to 64", lambda: nn.Conv3d(32, 64, 3, padding=1), 1, 32, 8, 28, 28),
+    layer("transposed 1d 8/4 384 to 192", lambda: nn.ConvTranspose1d(384, 192, 8, 4), 1, 384, 84),
+    layer(
+        "transposed 2x2/2 256 to 128", lambda: nn.ConvTranspose2d(256, 128, 2, 2), 1, 256, 32, 32
+    ),
+    layer("transposed 4x4/2 64 to 32", lambda: nn.ConvTranspose2d(64, 32, 4, 2, 1), 1, 64, 56, 56),
     conv(3, 64, 224, 7, 2),
     conv(64, 64, 56, 3),
     conv(128, 128, 28, 3),
