@@ -258,7 +258,10 @@ bool Int8Conv::has_sizes() const {
 
 bool Int8Conv::pack(Int8Filter& filter) const {
   filter.data_.reset();
-  filter.made_ = has_sizes() && (is_depthwise() ? pack_depthwise(filter) : pack_panels(filter));
+  filter.phases_.reset();
+  filter.made_ = has_sizes() && (is_depthwise() ? pack_depthwise(filter)
+                                 : has_phases() ? pack_phases(filter)
+                                                : pack_panels(filter));
   return filter.made_;
 }
 
@@ -292,10 +295,12 @@ bool Int8Conv::pack_panels(Int8Filter& filter) const {
 bool Int8Conv::run(const Int8Filter& filter, Scratch& scratch) const {
   if (!has_sizes()) return false;
   const Scratch::Frame frame(scratch);
-  if (filter.data() == nullptr ||
+  const bool in_phases = filter.phases_ != nullptr;
+  if ((filter.data() == nullptr && !in_phases) ||
       is_sparse({axis, 2, transposed, batch, groups, group_in, group_out})) {
     return run_sparse(scratch);
   }
+  if (in_phases) return run_phases(filter, scratch);
   if (is_depthwise()) return run_depthwise(filter, scratch);
   Plan plan(*this);
   auto* const offsets = scratch.array<int64_t>(plan.segments.n);

@@ -25,7 +25,17 @@ class Int8Filter {
   /// Allocates `bytes` bytes. Returns false if there is no memory.
   bool resize(Size bytes);
   std::unique_ptr<uint8_t, Free> data_;  // on a cache line's boundary
+  /// A transposed convolution with strides has a filter for each phase instead (int8_transposed.cpp):
+  /// some taps, rows of groups * group_out, and the sums of these rows.
+  struct Phase;
+  std::unique_ptr<Phase[]> phases_;
   bool made_ = false;
+};
+
+struct Int8Filter::Phase {
+  std::unique_ptr<uint8_t[]> rows;
+  std::unique_ptr<int32_t[]> sums;
+  Int8Filter filter;
 };
 
 /// out[b, y, x, g, o] = sum over taps t and i of
@@ -64,6 +74,10 @@ struct Int8Conv {
   [[nodiscard]] bool pack_panels(Int8Filter& filter) const;
   [[nodiscard]] bool pack_depthwise(Int8Filter& filter) const;
   [[nodiscard]] bool run_depthwise(const Int8Filter& filter, Scratch& scratch) const;
+  bool has_phases() const;
+  Int8Conv of_phase(int64_t index, const Int8Filter::Phase& packed) const;
+  [[nodiscard]] bool pack_phases(Int8Filter& filter) const;
+  [[nodiscard]] bool run_phases(const Int8Filter& filter, Scratch& scratch) const;
   [[nodiscard]] bool run_sparse(Scratch& scratch) const;
   Int8Gemm of_group(int64_t group) const;
 };
