@@ -208,15 +208,17 @@ class Audio(nn.Module):
 
 
 class Signals(nn.Module):
-    """Layers of values of rank 3, whose batch norms follow no convolution."""
+    """Layers of values of rank 3, whose batch norms do and do not follow a convolution."""
 
     def __init__(self) -> None:
         super().__init__()
         self.norm, self.conv = nn.BatchNorm1d(4), nn.Conv1d(4, 6, 3, padding=1)
-        self.act, self.last = nn.PReLU(6), nn.BatchNorm1d(6)
+        self.act, self.rise = nn.PReLU(6), nn.ConvTranspose1d(6, 6, 4, 2, 1)
+        self.last = nn.BatchNorm1d(6)
 
-    def forward(self, x: Tensor) -> Tensor:
-        return self.last(self.act(self.conv(self.norm(x))))
+    def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        x = self.act(self.conv(self.norm(x)))
+        return self.last(x), self.last(self.rise(x))
 
 
 def parts(x: Tensor) -> tuple[Tensor, ...]:

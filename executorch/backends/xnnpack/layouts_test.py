@@ -285,3 +285,45 @@ def test_networks_of_planes_agree_with_eager(rows: bool) -> None:
         x = torch.randn(2, 3, n) if rows else torch.randn(size)
         for found, expected in zip(run(edge, x), model(x), strict=True):
             torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-5)
+
+
+class Rising(nn.Module):
+    """A transposed convolution in one dim, with what is folded into it."""
+
+    def __init__(self, **options) -> None:
+        super().__init__()
+        self.first, self.norm = nn.Conv1d(8, 12, 3, padding=1), nn.BatchNorm1d(6)
+        self.norm.running_mean.uniform_()
+        self.rise = nn.ConvTranspose1d(12, 6, **options)
+
+    def forward(self, x):
+        return self.norm(self.rise(self.first(x).relu())).relu()
+
+
+RISES = [
+    {"kernel_size": 4, "stride": 2, "padding": 1},
+    {"kernel_size": 5, "stride": 3, "padding": 1, "output_padding": 2},
+    {"kernel_size": 3, "dilation": 2, "groups": 3},
+]
+
+
+@pytest.mark.parametrize("options", RISES, ids=["overlapping", "longer", "dilated groups"])
+def test_transposed_convolutions_in_one_dim_are_taken(options: dict[str, int]) -> None:
+    torch.manual_seed(0)
+    model = Rising(**options).eval()
+    length = torch.export.Dim("length", min=4, max=64)
+    edge = lowered(model, (torch.randn(2, 8, 20),), dynamic_shapes=({2: length},))
+    assert called(edge) == ["executorch_call_delegate"]
+    for n in (20, 7, 64):
+        x = torch.randn(2, 8, n)
+        torch.testing.assert_close(run(edge, x)[0], model(x))
+
+
+def test_quantized_transposed_convolutions_in_one_dim_are_taken() -> None:
+    torch.manual_seed(0)
+    x = torch.randn(2, 8, 20)
+    model = quantized(Rising(**RISES[1]).eval(), (x,), is_per_channel=True)
+    edge = lowered(model, (x,))
+    assert called(edge) == ["executorch_call_delegate"]
+    expected = model(x)
+    assert (run(edge, x)[0] - expected).abs().max() <= 1.01 * step(expected)

@@ -50,8 +50,6 @@ def _not_convolution(node: Node) -> str | None:
     rank = tensor_of(node).dim()
     if rank not in (3, 4):
         return "a convolution over more than two dims"
-    if rank == 3 and argument(node, "transposed"):
-        return "a transposed convolution over one dim"
     if rank == 3 and sum(not isinstance(n, int) for n in tensor_of(node).shape) > 1:
         return "a shape with more than one symbolic extent"
     if any(n > MAX_CONVOLUTION for name in _ATTRIBUTES[rank] for n in pair(argument(node, name))):
