@@ -1,3 +1,4 @@
+#include <executorch/cpu/nn/magnitude.h>
 #include <executorch/kernels/portable/functions.h>
 #include <executorch/kernels/portable/internal/complex.h>
 #include <executorch/kernels/portable/internal/loop.h>
@@ -171,6 +172,12 @@ Tensor& complex_abs(KernelRuntimeContext& ctx, const Tensor& self, Tensor& out) 
   Loop loop;
   if (!require_out(ctx, kOp, self, out, part_of(self.scalar_type())) ||
       !plan(ctx, kOp, out, loop, self)) {
+    return out;
+  }
+  const bool dense = loop.is_dense(0) && loop.is_dense(1);
+  if (dense && self.scalar_type() == ScalarType::ComplexFloat) {
+    executorch::cpu::magnitudes(static_cast<const float*>(self.const_data_ptr()),
+                                out.mutable_data_ptr<float>(), loop.numel);
     return out;
   }
   with_part(self.scalar_type(), [&](auto tag) {
