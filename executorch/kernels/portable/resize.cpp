@@ -1,3 +1,4 @@
+#include <executorch/cpu/nn/bilinear.h>
 #include <executorch/cpu/threadpool.h>
 #include <executorch/kernels/portable/functions.h>
 #include <executorch/kernels/portable/internal/dtype.h>
@@ -229,6 +230,48 @@ void bilinear(const Images& images, const Linear<C>& vertical,
   });
 }
 
+/// Planes of floats whose rows are contiguous, by the engine. False if these are others, or memory
+/// is refused.
+bool bilinear_planes(KernelRuntimeContext& ctx, const Images& images, const Linear<float>& vertical,
+                     const Linear<float>& horizontal) {
+  const int64_t *a = images.from.strides, *b = images.to.strides;
+  const int64_t n_images = images.out.size(0), channels = images.out.size(1);
+  if (a[3] != 1 || b[3] != 1) return false;
+  EngineScratch memory(ctx);
+  executorch::cpu::Scratch& scratch = memory;
+  executorch::cpu::Bilinear planes;
+  planes.out_h = images.out.size(2);
+  planes.out_w = images.out.size(3);
+  planes.in_w = images.in.size(3);
+  auto* const places = scratch.array<int32_t>(Size(planes.out_h) * 2 + planes.out_w);
+  auto* const weights = scratch.array<float>((Size(planes.out_h) + planes.out_w) * 2);
+  if (places == nullptr || weights == nullptr) return false;
+  float *const v = weights, *const w = weights + 2 * planes.out_h;
+  for (int64_t y = 0; y < planes.out_h; ++y) {
+    const auto at = vertical.at(y);
+    places[y] = static_cast<int32_t>(at.first);
+    places[planes.out_h + y] = static_cast<int32_t>(at.second);
+    v[y] = at.w0, v[planes.out_h + y] = at.w1;
+  }
+  for (int64_t x = 0; x < planes.out_w; ++x) {
+    const auto at = horizontal.at(x);
+    places[2 * planes.out_h + x] = static_cast<int32_t>(at.first);
+    w[x] = at.w0, w[planes.out_w + x] = at.w1;
+  }
+  planes.first_row = places, planes.second_row = places + planes.out_h;
+  planes.first_column = places + 2 * planes.out_h;
+  planes.v0 = v, planes.v1 = v + planes.out_h, planes.w0 = w, planes.w1 = w + planes.out_w;
+  planes.x_plane = a[1], planes.x_row = a[2], planes.y_plane = b[1], planes.y_row = b[2];
+  const bool together = a[0] == channels * a[1] && b[0] == channels * b[1];
+  planes.planes = together ? n_images * channels : channels;
+  for (int64_t n = 0; n < (together ? 1 : n_images); ++n) {
+    planes.x = images.in.const_data_ptr<float>() + n * a[0];
+    planes.y = images.out.mutable_data_ptr<float>() + n * b[0];
+    if (!planes.run(scratch)) return false;
+  }
+  return true;
+}
+
 }  // namespace
 
 Tensor& upsample_nearest2d_vec_out(KernelRuntimeContext& ctx, const Tensor& input,
@@ -291,6 +334,9 @@ Tensor& upsample_bilinear2d_vec_out(KernelRuntimeContext& ctx, const Tensor& inp
     } else {
       EngineScratch scratch(ctx);
       const Linear<C> horizontal = axis(3);
+      if constexpr (std::is_same_v<decltype(stored_tag), float>) {
+        if (bilinear_planes(ctx, Images(input, out), axis(2), horizontal)) return;
+      }
       const auto* columns =
           table_of(ctx, kOp, scratch, out.size(3), [&](int64_t x) { return horizontal.at(x); });
       if (columns == nullptr) return;

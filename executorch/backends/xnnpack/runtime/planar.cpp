@@ -1,10 +1,12 @@
 #include <executorch/backends/xnnpack/runtime/operation.h>
 #include <executorch/backends/xnnpack/runtime/planar.h>
 #include <executorch/backends/xnnpack/runtime/runs.h>
+#include <executorch/cpu/nn/bilinear.h>
 #include <executorch/cpu/nn/pool.h>
 #include <executorch/cpu/threadpool.h>
 
 #include <algorithm>
+#include <limits>
 
 namespace executorch::backends::xnnpack {
 namespace {
@@ -64,8 +66,8 @@ class Choice {
   void apply() {
     for (Node& node : graph_.nodes) {
       if (has_window(node) && planar_[node.input[0]]) node.flags |= kPlanar;
-      if (is_transpose(node)) turn(node);
-      if ((has_dims(node) || is_row(node)) && planar_[node.input[0]]) turn_dims(node);
+      if (is_transpose(node)) permute(node);
+      if ((has_dims(node) || is_row(node)) && planar_[node.input[0]]) permute_dims(node);
     }
     for (size_t id = 0; id < planar_.size(); ++id) {
       if (!planar_[id]) continue;
@@ -158,7 +160,7 @@ class Choice {
   }
 
   // A transpose that leaves all dims where they are is a copy, for which no memory is moved.
-  void turn(Node& node) const {
+  void permute(Node& node) const {
     const auto list = node.list;
     bool moves = false;
     for (uint32_t d = 0; d < node.n_list; ++d) {
@@ -171,7 +173,7 @@ class Choice {
     node.operation = find_operation(node.kind);
   }
 
-  void turn_dims(Node& node) const {
+  void permute_dims(Node& node) const {
     const uint32_t rank = graph_.out(node).shape.rank;
     if (node.operation->form == Form::Concatenate) {
       const auto axis = static_cast<int32_t>(node.axis);
@@ -210,6 +212,14 @@ cpu::PoolAxis pool_axis(const Window& w, int d, int64_t in, int64_t out, int32_t
   return axis;
 }
 
+void clamp(const Value& y, const Node& node) {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  if (node.low == -kInfinity && node.high == kInfinity) return;
+  cpu::parallel_for(y.shape.numel(), 1 << 14, [&](int64_t begin, int64_t end) {
+    clamp_run(y.as<float>() + begin, end - begin, node.low, node.high);
+  });
+}
+
 }  // namespace
 
 Graph& choose_planar_values(Graph& graph) {
@@ -219,7 +229,7 @@ Graph& choose_planar_values(Graph& graph) {
 
 bool run_planar_pooling(const Graph& graph, const Node& node, cpu::Scratch& scratch) {
   const Value &x = graph.in(node), &y = graph.out(node);
-  const int64_t height = y.shape[2], width = y.shape[3], n = y.shape.numel();
+  const int64_t height = y.shape[2], width = y.shape[3];
   const cpu::Scratch::Frame frame(scratch);
   const cpu::Size extent = cpu::Size(height) + width;
   int32_t* const begins = scratch.array<int32_t>(extent);
@@ -236,11 +246,47 @@ bool run_planar_pooling(const Graph& graph, const Node& node, cpu::Scratch& scra
   pool.x = x.data;
   pool.y = y.data;
   if (!pool.run(scratch)) return false;
-  const float infinity = std::numeric_limits<float>::infinity();
-  if (node.low == -infinity && node.high == infinity) return true;
-  cpu::parallel_for(n, 1 << 14, [&](int64_t begin, int64_t end) {
-    clamp_run(y.as<float>() + begin, end - begin, node.low, node.high);
-  });
+  clamp(y, node);
+  return true;
+}
+
+bool run_planar_resize(const Graph& graph, const Node& node, const Resized& down,
+                       const Resized& across, cpu::Scratch& scratch) {
+  const Value &x = graph.in(node), &y = graph.out(node);
+  cpu::Bilinear planes;
+  planes.planes = x.shape[0] * x.shape[1];
+  planes.in_w = x.shape[3];
+  planes.out_h = y.shape[2];
+  planes.out_w = y.shape[3];
+  if (y.shape.numel() == 0) return true;
+  constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
+  if (x.shape[2] > kMost || x.shape[3] > kMost) return false;
+  auto* const places = scratch.array<int32_t>(cpu::Size(planes.out_h) * 2 + planes.out_w);
+  auto* const weights = scratch.array<float>((cpu::Size(planes.out_h) + planes.out_w) * 2);
+  if (places == nullptr || weights == nullptr) return false;
+  const auto set = [](const Between& b, int32_t* place, float* first, float* second) {
+    *place = static_cast<int32_t>(b.low);
+    *first = 1 - b.weight;
+    *second = b.weight;
+  };
+  float *const v = weights, *const w = weights + 2 * planes.out_h;
+  for (int64_t i = 0; i < planes.out_h; ++i) {
+    const Between rows = down.at(i);
+    set(rows, places + i, v + i, v + planes.out_h + i);
+    places[planes.out_h + i] = static_cast<int32_t>(rows.high);
+  }
+  int32_t* const columns = places + 2 * planes.out_h;
+  for (int64_t i = 0; i < planes.out_w; ++i) {
+    set(across.at(i), columns + i, w + i, w + planes.out_w + i);
+  }
+  planes.first_row = places, planes.second_row = places + planes.out_h;
+  planes.first_column = columns;
+  planes.v0 = v, planes.v1 = v + planes.out_h, planes.w0 = w, planes.w1 = w + planes.out_w;
+  planes.x = x.as<float>(), planes.y = y.as<float>();
+  planes.x_row = x.shape[3], planes.x_plane = x.shape[2] * x.shape[3];
+  planes.y_row = y.shape[3], planes.y_plane = y.shape[2] * y.shape[3];
+  if (!planes.run(scratch)) return false;
+  clamp(y, node);
   return true;
 }
 

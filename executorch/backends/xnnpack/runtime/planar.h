@@ -10,6 +10,7 @@
 #pragma once
 
 #include <executorch/backends/xnnpack/runtime/graph.h>
+#include <executorch/backends/xnnpack/runtime/resized.h>
 #include <executorch/cpu/scratch.h>
 
 namespace executorch::backends::xnnpack {
@@ -29,8 +30,10 @@ struct ImageDims {
 /// are.
 Graph& choose_planar_values(Graph& graph);
 
-/// Run a pooling and a global average pooling over values in NCHW order.
+/// Run a pooling, resizing and a global average pooling over values in NCHW order.
 bool run_planar_pooling(const Graph& graph, const Node& node, cpu::Scratch& scratch);
+bool run_planar_resize(const Graph& graph, const Node& node, const Resized& down,
+                       const Resized& across, cpu::Scratch& scratch);
 bool run_planar_mean(const Graph& graph, const Node& node);
 
 }  // namespace executorch::backends::xnnpack

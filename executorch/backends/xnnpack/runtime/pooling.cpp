@@ -269,44 +269,20 @@ bool infer_resize(Graph& graph, const Node& node) {
   return x[dims.h] > 0 && x[dims.w] > 0;
 }
 
-/// The two sources of an output position along an axis, and the second's weight.
-struct Between {
-  int64_t low, high;
-  float weight;
-};
-
-/// An axis that is resized.
-class Resized {
- public:
-  Resized(int64_t out_extent, int64_t extent, bool align_corners)
-      : extent_(extent), align_corners_(align_corners) {
-    const auto in_f = static_cast<float>(extent), out_f = static_cast<float>(out_extent);
-    scale_ = !align_corners ? in_f / out_f : out_extent > 1 ? (in_f - 1) / (out_f - 1) : 0.0f;
-  }
-
-  Between at(int64_t out) const {
-    const auto position = static_cast<float>(out);
-    const float source =
-        align_corners_ ? position * scale_ : std::max((position + 0.5f) * scale_ - 0.5f, 0.0f);
-    const int64_t low = std::min(static_cast<int64_t>(source), extent_ - 1);
-    return {low, std::min(low + 1, extent_ - 1), source - static_cast<float>(low)};
-  }
-
- private:
-  int64_t extent_;
-  bool align_corners_;
-  float scale_;
-};
-
-/// Resizes images by rows: those of few channels, whose pixels are too short to be read and written
-/// one by one, and planes. x and y are their shapes, [images, height, width, channels]. Each row of
-/// the image is resized along its width once, and kept while rows of the result need it. Several
-/// rows of the result are written at a time if they are short.
+/// Resizes images of few channels by rows, because their pixels are too short to be read and written
+/// one by one. Each row of the image is resized along its width once, and kept while rows of the
+/// result need it. Several rows of the result are written at a time if they are short.
 class RowResizing {
  public:
-  RowResizing(const Value& from, const Value& to, const Shape& x, const Shape& y,
-              const Resized& down, const Resized& across, const Node& node)
-      : from_(from), to_(to), x_(x), y_(y), down_(down), across_(across), node_(node) {}
+  RowResizing(const Value& from, const Value& to, const Resized& down, const Resized& across,
+              const Node& node)
+      : from_(from),
+        to_(to),
+        x_(from.shape),
+        y_(to.shape),
+        down_(down),
+        across_(across),
+        node_(node) {}
 
   bool run(cpu::Scratch& scratch) {
     const int64_t n_rows = y_[0] * y_[1];
@@ -382,15 +358,11 @@ bool run_resize(const Graph& graph, const Node& node, cpu::Scratch& scratch) {
   const ImageDims dims(node);
   const Resized down(out.shape[dims.h], x.shape[dims.h], corners);
   const Resized across(out.shape[dims.w], x.shape[dims.w], corners);
-  // Planes are images of one channel.
-  const auto images = [&](const Shape& s) {
-    return dims.c == 1 ? Shape{4, {s[0] * s[1], s[2], s[3], 1}} : s;
-  };
-  const Shape from = images(x.shape), to = images(out.shape);
+  const cpu::Scratch::Frame frame(scratch);
+  if (dims.c == 1) return run_planar_resize(graph, node, down, across, scratch);
   // Reading a run of a row costs about as much as a pixel.
-  if (dims.c == 1 || (from[3] < kNarrow && from[2] * from[3] <= kRun * to[2])) {
-    const cpu::Scratch::Frame frame(scratch);
-    return RowResizing(x, out, from, to, down, across, node).run(scratch);
+  if (x.shape[3] < kNarrow && x.shape[2] * x.shape[3] <= kRun * out.shape[2]) {
+    return RowResizing(x, out, down, across, node).run(scratch);
   }
   return for_each_run(
       out, node, 4,
