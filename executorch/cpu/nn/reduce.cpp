@@ -10,6 +10,7 @@
 #define HWY_TARGET_INCLUDE "executorch/cpu/nn/reduce.cpp"
 #include <hwy/foreach_target.h>  // must come before highway.h
 
+#include <executorch/cpu/nn/transpose-inl.h>
 #include <executorch/cpu/nn/vectors-inl.h>
 #include <executorch/cpu/storage-inl.h>
 
@@ -18,17 +19,15 @@ namespace executorch::cpu {
 namespace HWY_NAMESPACE {
 
 constexpr int64_t kRun = 2048;    // elements, or rows times 32, whose sum is kept in float
+constexpr int64_t kShort = 64;    // elements of rows of which some are reduced together
 constexpr int64_t kWide = 1024;   // columns of one task
 constexpr int64_t kPart = 65536;  // elements of one task where there are few outputs
 constexpr int64_t kMaxParts = 32;
 
-template <class Op>
-float MergeLanes(V v) {
-  HWY_ALIGN float lanes[static_cast<size_t>(kLanes)];
-  hn::StoreU(v, Floats(), lanes);
-  double result = lanes[0];
-  for (float x : lanes) result = Op::Merge(result, x);
-  return static_cast<float>(result);
+/// `extreme`, or NaN if a lane of v is.
+HWY_INLINE float OrNaN(V v, float extreme) {
+  const Floats d;
+  return hn::AllFalse(d, hn::IsNaN(v)) ? extreme : std::numeric_limits<float>::quiet_NaN();
 }
 
 /// The operations on vectors, and on doubles, in which the results of runs are merged.
@@ -43,7 +42,7 @@ struct MaxOp {
   static V Fold(V a, V b) {  // NaN if either is
     return hn::IfThenElse(hn::IsNaN(a), a, hn::IfThenElse(hn::Lt(b, a), a, b));
   }
-  static float Lanes(V v) { return MergeLanes<MaxOp>(v); }
+  static float Lanes(V v) { return OrNaN(v, hn::GetLane(hn::MaxOfLanes(Floats(), v))); }
   static double Merge(double a, double b) { return a > b || std::isnan(a) ? a : b; }
 };
 struct MinOp {
@@ -51,7 +50,7 @@ struct MinOp {
   static V Fold(V a, V b) {
     return hn::IfThenElse(hn::IsNaN(a), a, hn::IfThenElse(hn::Lt(a, b), a, b));
   }
-  static float Lanes(V v) { return MergeLanes<MinOp>(v); }
+  static float Lanes(V v) { return OrNaN(v, hn::GetLane(hn::MinOfLanes(Floats(), v))); }
   static double Merge(double a, double b) { return a < b || std::isnan(a) ? a : b; }
 };
 
@@ -79,6 +78,37 @@ double Row(const T* HWY_RESTRICT x, int64_t n) {
         Op::Merge(total, Op::Lanes(Op::Fold(Op::Fold(acc[0], acc[1]), Op::Fold(acc[2], acc[3]))));
   }
   return total;
+}
+
+/// Reduces kLanes short rows at a time, which are transposed: row r's elements are in lane r.
+/// Returns how many of the `count` rows, which begin `outer` elements apart, it has reduced.
+template <class Op>
+int64_t ShortRows(const float* HWY_RESTRICT x, int64_t outer, int64_t n, int64_t count,
+                  double* HWY_RESTRICT result) {
+  const Floats d;
+  constexpr int64_t kColumns = static_cast<int64_t>(kTransposedColumns<Floats>);
+  HWY_ALIGN float lanes[static_cast<size_t>(kLanes)];
+  int64_t row = 0;
+  for (; row + kLanes <= count; row += kLanes) {
+    const float* const from = x + row * outer;
+    V acc = hn::Set(d, Op::kStart);
+    int64_t c = 0;
+    for (; kColumns > 1 && c + kColumns <= n; c += kColumns) {
+      V v[kColumns];
+      for (int64_t k = 0; k < kColumns; ++k) {
+        v[k] = LoadBlocks(d, from + k * outer + c, kColumns * outer);
+      }
+      TransposeBlocks(d, v);
+      for (int64_t k = 0; k < kColumns; ++k) acc = Op::Fold(acc, v[k]);
+    }
+    for (; c < n; ++c) {
+      for (int64_t r = 0; r < kLanes; ++r) lanes[r] = from[r * outer + c];
+      acc = Op::Fold(acc, hn::Load(d, lanes));
+    }
+    hn::Store(acc, d, lanes);
+    for (int64_t r = 0; r < kLanes; ++r) result[row + r] = static_cast<double>(lanes[r]);
+  }
+  return row;
 }
 
 /// Reduces `width` <= kWide neighbouring columns over n rows.
@@ -136,7 +166,13 @@ void Block(const Reduce& a, int64_t first, int64_t count, int64_t begin, int64_t
            double* result) {
   const T* x = static_cast<const T*>(a.x) + begin * a.x_step;
   if (a.inner == 1) {
-    for (int64_t o = 0; o < count; ++o) {
+    int64_t o = 0;
+    if constexpr (std::is_same_v<T, float>) {
+      if (end - begin <= kShort) {
+        o = ShortRows<Op>(x + first * a.x_outer, a.x_outer, end - begin, count, result);
+      }
+    }
+    for (; o < count; ++o) {
       result[o] = Row<Op>(x + (first + o) * a.x_outer, end - begin);
     }
   } else {

@@ -42,6 +42,19 @@ TEST_P(Reduce_, MatchesDoubleOverAnyDim) {
     expect_reduced(op, 1, 300000, 1);
     expect_reduced(op, 1, 700, 1500);
     expect_reduced(op, 900, 40, 1);
+    for (int64_t n : {1, 2, 3, 7, 16, 20, 63, 64}) expect_reduced(op, 37, n, 1);
+  }
+}
+
+TEST_P(Reduce_, ANaNOfAShortRowStaysInItsRow) {
+  constexpr size_t kRows = 40, kLength = 11;
+  for (Op op : {Op::Max, Op::Min}) {
+    for (size_t at = 0; at < kLength; ++at) {
+      std::vector<float> x = normal_floats(kRows * kLength), y(kRows);
+      x[17 * kLength + at] = NAN;
+      run(Reduce{Type::F32, op, 1, kRows, kLength, 1, kLength, 1, x.data(), y.data()});
+      for (size_t row = 0; row < kRows; ++row) EXPECT_EQ(std::isnan(y[row]), row == 17) << row;
+    }
   }
 }
 

@@ -37,6 +37,19 @@ HWY_INLINE hn::Vec<D> LoadBlocks(D d, const T* p, ptrdiff_t step) {
   }
 }
 
+/// Stores 16 bytes of v to each of p, p + step, p + 2 step ...
+template <class D, class T>
+HWY_INLINE void StoreBlocks(D d, hn::Vec<D> v, T* p, ptrdiff_t step) {
+  if constexpr (hn::MaxLanes(D()) * sizeof(T) <= 16) {
+    hn::StoreU(v, d, p);
+  } else {
+    const hn::Half<D> dh;
+    const ptrdiff_t half = static_cast<ptrdiff_t>(hn::MaxLanes(dh) * sizeof(T) / 16) * step;
+    StoreBlocks(dh, hn::LowerHalf(dh, v), p, step);
+    StoreBlocks(dh, hn::UpperHalf(dh, v), p + half, step);
+  }
+}
+
 /// Transposes within 16-byte blocks: in each block, exchanges element c of v[r] and element r of
 /// v[c], by log2(kTransposedColumns) perfect shuffles.
 template <class D, size_t kColumns>
