@@ -66,6 +66,30 @@ bool sorts_all(int64_t n, int64_t k) {
   return k == n || (k > 64 && k > n / 16);
 }
 
+// Writes the first k positions of the line, in order. Until then, words are keys and positions.
+template <class T>
+void first_by_words(const Line<T>& line, int64_t n, int64_t k, uint64_t* words) {
+  using C = std::conditional_t<kIsFloat<T>, float, T>;
+  constexpr uint64_t kPosition = std::numeric_limits<uint32_t>::max();
+  const uint64_t reversed = line.largest ? ~kPosition : 0;
+  const auto word = [&](int64_t i) {
+    return (short_key(line.data[i * line.step]) ^ reversed) | static_cast<uint64_t>(i);
+  };
+  const auto has_less = [&](int64_t begin, int64_t end, uint64_t worst) {
+    if (line.step != 1) return true;
+    const auto bound = static_cast<C>(line.data[worst & kPosition]);
+    int any = 0;  // NaN is neither above nor below
+    if (line.largest) {
+      for (int64_t i = begin; i < end; ++i) any |= !(static_cast<C>(line.data[i]) <= bound);
+    } else {
+      for (int64_t i = begin; i < end; ++i) any |= !(static_cast<C>(line.data[i]) >= bound);
+    }
+    return any != 0;
+  };
+  smallest_words(word, has_less, n, k, words);
+  for (int64_t j = 0; j < k; ++j) words[j] &= kPosition;
+}
+
 // Writes the first k positions of the line, in order, to order[0..k), which has room for n
 // positions if the line is sorted as a whole. Otherwise the k best positions so far form a heap
 // with the worst on top.
@@ -75,6 +99,9 @@ void first_in_order(const Line<T>& line, int64_t n, int64_t k, int64_t* order) {
     std::iota(order, order + n, int64_t{0});
     sort_by_key([&](int64_t i) { return line.key(i); }, n, order);
     return;
+  }
+  if constexpr (kHasShortKey<T>) {
+    if (are_positions(n)) return first_by_words(line, n, k, reinterpret_cast<uint64_t*>(order));
   }
   std::iota(order, order + k, int64_t{0});
   if (k < n) {

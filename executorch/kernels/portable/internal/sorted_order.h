@@ -42,6 +42,61 @@ uint64_t order_key(T x) {
   }
 }
 
+/// Whether order_key() of a T needs no more than 32 bits.
+template <class T>
+constexpr bool kHasShortKey = sizeof(T) <= 4;
+
+/// The same in 32 bits, in the upper half of a word.
+template <class T>
+uint64_t short_key(T x) {
+  static_assert(kHasShortKey<T>);
+  constexpr uint32_t kSign = uint32_t{1} << 31;
+  uint32_t bits = 0;
+  if constexpr (kIsFloat<T>) {
+    const float value = static_cast<float>(x);
+    std::memcpy(&bits, &value, sizeof(bits));
+    bits = value != 0 ? bits : 0;
+    bits = value != value ? ~uint32_t{0} : bits & kSign ? ~bits : bits | kSign;
+  } else if constexpr (std::is_signed_v<T>) {
+    bits = static_cast<uint32_t>(static_cast<int32_t>(x)) ^ kSign;
+  } else {
+    bits = static_cast<uint32_t>(x);
+  }
+  return static_cast<uint64_t>(bits) << 32;
+}
+
+/// Writes the k smallest of n words to best, sorted, where word(i) is word i < n; k >= 1.
+/// has_less(begin, end, w) may only be false if none of these words is less than w.
+template <class Word, class HasLess>
+void smallest_words(const Word& word, const HasLess& has_less, int64_t n, int64_t k,
+                    uint64_t* best) {
+  constexpr int64_t kFew = 64;  // kept sorted, and more as a heap with the largest on top
+  const auto insert = [&](uint64_t w, int64_t i) {
+    for (; i > 0 && best[i - 1] > w; --i) best[i] = best[i - 1];
+    best[i] = w;
+  };
+  for (int64_t i = 0; i < k; ++i) k <= kFew ? insert(word(i), i) : void(best[i] = word(i));
+  if (k > kFew) std::make_heap(best, best + k);
+  constexpr int64_t kBlock = 32;
+  const uint64_t& worst = best[k <= kFew ? k - 1 : 0];
+  for (int64_t i = k, end; i < n; i = end) {
+    end = std::min(i + kBlock, n);
+    if (!has_less(i, end, worst)) continue;
+    for (; i < end; ++i) {
+      const uint64_t w = word(i);
+      if (w >= worst) continue;
+      if (k <= kFew) {
+        insert(w, k - 1);
+      } else {
+        std::pop_heap(best, best + k);
+        best[k - 1] = w;
+        std::push_heap(best, best + k);
+      }
+    }
+  }
+  if (k > kFew) std::sort_heap(best, best + k);
+}
+
 /// Sorts the n distinct positions in `order`, each below 2^32, by key(position), a uint64_t.
 /// Positions with equal keys are sorted by their numbers.
 template <class Key>
