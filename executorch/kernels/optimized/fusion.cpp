@@ -48,6 +48,7 @@ class Rewriter {
     fuse_norm(graph_, arena_);
     fuse_rotary(graph_, arena_);
     fuse_put(graph_, arena_);
+    fuse_gather(graph_, arena_);
     graph_.refresh();
     fuse_linear(graph_, arena_);
     fuse_convolution(graph_, arena_);

@@ -41,6 +41,10 @@ void fuse_norm(Graph& graph, Arena& arena);
 /// dimension. x and the tables are read through views.
 void fuse_rotary(Graph& graph, Arena& arena);
 
+/// gather whose operands are copies of views, such as a tensor that is expanded and permuted: it
+/// reads what the views show.
+void fuse_gather(Graph& graph, Arena& arena);
+
 /// Elementwise operators whose results only other elementwise operators read. They are computed in
 /// one pass over tiles; operands broadcast and are read through views.
 void fuse_elementwise(Graph& graph, Arena& arena);

@@ -188,6 +188,33 @@ bool gather_dense(const Index* at, const T* from, uint64_t extent, T* to, int64_
   return all;
 }
 
+/// The lines of a loop's innermost dim, with the offsets of their beginnings.
+class Lines {
+ public:
+  Lines(const Loop& loop, int64_t line) : loop_(loop) {
+    for (int d = loop.ndim - 2; d >= 0; --d) {
+      index_[d] = line % loop.sizes[d];
+      line /= loop.sizes[d];
+      for (int k = 0; k < kOperands; ++k) at[k] += index_[d] * loop.strides[k][d];
+    }
+  }
+  void next() {
+    for (int d = loop_.ndim - 2; d >= 0; --d) {
+      const bool wraps = ++index_[d] == loop_.sizes[d];
+      const int64_t steps = wraps ? 1 - loop_.sizes[d] : 1;
+      for (int k = 0; k < kOperands; ++k) at[k] += steps * loop_.strides[k][d];
+      if (!wraps) return;
+      index_[d] = 0;
+    }
+  }
+  static constexpr int kOperands = 3;
+  int64_t at[kOperands] = {};
+
+ private:
+  const Loop& loop_;
+  int64_t index_[kTensorDimensionLimit] = {};
+};
+
 /// dst[other offset] = src[data offset], by lines of the loop's innermost dim, which threads share.
 /// Nothing outside of `src` is read for a bad index.
 template <class T, class Index>
@@ -200,10 +227,10 @@ void gather_lines(const AlongDim& along, const T* src, const Index* index, T* ds
   const int64_t step2 = loop.strides[2][inner];
   const bool dense = step0 == 1 && step1 == 0 && step2 == 1 && step == 1;
   const auto lines = [&](int64_t line, int64_t end) {
-    for (; line < end; ++line) {
-      const Index* at = index + loop.offset(0, line * n);
-      const T* from = src + loop.offset(1, line * n);
-      T* to = dst + loop.offset(2, line * n);
+    for (Lines walk(loop, line); line < end; ++line, walk.next()) {
+      const Index* at = index + walk.at[0];
+      const T* from = src + walk.at[1];
+      T* to = dst + walk.at[2];
       bool all = !dense || gather_dense(at, from, extent, to, n);
       for (int64_t i = 0; !dense && i < n; ++i) {
         const int64_t value = at[i * step0];
@@ -224,6 +251,28 @@ void gather_lines(const AlongDim& along, const T* src, const Index* index, T* ds
 
 }  // namespace
 
+namespace internal {
+
+std::optional<int64_t> gather_along(const AlongDim& along, size_t element_size, const void* data,
+                                    ScalarType index_type, const void* index, void* other) {
+  if (along.loop.numel == 0) return std::nullopt;
+  if (along.extent == 0) return 0;
+  FirstBad bad;
+  with_element_size(element_size, [&](auto tag) {
+    using T = decltype(tag);
+    const T* src = static_cast<const T*>(data);
+    T* dst = static_cast<T*>(other);
+    if (index_type == ScalarType::Long) {
+      gather_lines(along, src, static_cast<const int64_t*>(index), dst, bad);
+    } else {
+      gather_lines(along, src, static_cast<const int32_t*>(index), dst, bad);
+    }
+  });
+  return bad.position();
+}
+
+}  // namespace internal
+
 Tensor& gather_out(KernelRuntimeContext& ctx, const Tensor& self, int64_t dim, const Tensor& index,
                    bool sparse_grad, Tensor& out) {
   constexpr const char* kOp = "gather.out";
@@ -236,21 +285,12 @@ Tensor& gather_out(KernelRuntimeContext& ctx, const Tensor& self, int64_t dim, c
   }
   if (!resize_out(ctx, kOp, out, index.sizes()) || index.numel() == 0) return out;
   const AlongDim along(index, dim, at_least_1d(self), at_least_1d(out));
-  FirstBad bad;
-  if (along.extent == 0) {
-    bad.see(0);
-  } else {
-    with_element_size(static_cast<size_t>(out.element_size()), [&](auto tag) {
-      using T = decltype(tag);
-      const T* src = static_cast<const T*>(self.const_data_ptr());
-      T* dst = static_cast<T*>(out.mutable_data_ptr());
-      with_index_values(index,
-                        [&](const auto* values) { gather_lines(along, src, values, dst, bad); });
-    });
-  }
-  if (const auto position = bad.position()) {
-    const int64_t value = IndexValues(index)[along.loop.offset(0, *position)];
-    fail_index(ctx, kOp, value, *position, 0, along.extent, dim);
+  const auto bad =
+      gather_along(along, static_cast<size_t>(out.element_size()), self.const_data_ptr(),
+                   index.scalar_type(), index.const_data_ptr(), out.mutable_data_ptr());
+  if (bad.has_value()) {
+    const int64_t value = IndexValues(index)[along.loop.offset(0, *bad)];
+    fail_index(ctx, kOp, value, *bad, 0, along.extent, dim);
   }
   return out;
 }

@@ -25,13 +25,12 @@ struct AlongDim {
   int64_t step = 0;
 
   AlongDim(const Tensor& index, int64_t along, const Layout& data, const Layout& other)
-      : loop(at_least_1d(index).shape),
-        dim(along),
-        extent(data.shape[along]),
-        step(data.strides[along]) {
+      : AlongDim(at_least_1d(index), along, data, other) {}
+  AlongDim(const Layout& index, int64_t along, const Layout& data, const Layout& other)
+      : loop(index.shape), dim(along), extent(data.shape[along]), step(data.strides[along]) {
     Layout fixed = data;
     fixed.strides[dim] = 0;
-    loop.add(at_least_1d(index).strides).add(fixed.strides).add(other.strides);
+    loop.add(index.strides).add(fixed.strides).add(other.strides);
   }
 
   // Calls f(offset into data, offset into other) for every element of the index. Returns false if
@@ -58,6 +57,12 @@ struct AlongDim {
     return valid;
   }
 };
+
+/// other = data at the positions of `index`, of elements of `element_size` bytes; the pointers are
+/// to the first element of each. Returns the first position of a bad index, for which some element
+/// of data was taken.
+std::optional<int64_t> gather_along(const AlongDim& along, size_t element_size, const void* data,
+                                    ScalarType index_type, const void* index, void* other);
 
 /// Checks that the index has the rank of `self` and is in no dim larger, except along `dim` if
 /// `any_along`.
