@@ -75,13 +75,10 @@ void RunStep(const Expression::Step& s, const float* a, const float* b, float* y
 #undef ET_UNARY
 }
 
-/// Returns n elements, `stride` apart, as contiguous floats: where they lie, or copied to `buffer`.
+/// Copies n elements, `stride` apart, to contiguous floats.
 template <class T>
-const float* LoadTile(const T* from, int64_t stride, int64_t n, float* buffer) {
+void CopyRow(const T* from, int64_t stride, int64_t n, float* to) {
   const Floats d;
-  if constexpr (std::is_same_v<T, float>) {
-    if (stride == 1) return from;
-  }
   const int64_t taken = stride == 0 ? 1 : n;
   T dense[kTile];
   if (stride > 1 || stride < 0) {
@@ -90,15 +87,33 @@ const float* LoadTile(const T* from, int64_t stride, int64_t n, float* buffer) {
   }
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
   int64_t i = 0;
-  for (; i + lanes <= taken; i += lanes) hn::StoreU(LoadFloats(d, from + i), d, buffer + i);
+  for (; i + lanes <= taken; i += lanes) hn::StoreU(LoadFloats(d, from + i), d, to + i);
   const auto rest = static_cast<size_t>(taken - i);
-  if (rest > 0) StoreFloatsN(LoadFloatsN(d, from + i, rest), d, buffer + i, rest);
-  if (stride == 0) std::fill_n(buffer + 1, n - 1, buffer[0]);
+  if (rest > 0) StoreFloatsN(LoadFloatsN(d, from + i, rest), d, to + i, rest);
+  if (stride == 0) std::fill_n(to + 1, n - 1, to[0]);
+}
+
+/// A tile: `rows` rows of n elements along the first two loops.
+struct Tile {
+  int64_t n, rows;
+  int64_t size() const { return n * rows; }
+};
+
+/// Returns the elements of a tile as contiguous floats: where they lie, or copied to `buffer`.
+template <class T>
+const float* LoadTile(const T* from, int64_t stride, int64_t row_stride, Tile tile, float* buffer) {
+  if (tile.rows > 1 && row_stride == stride * tile.n) tile = {tile.size(), 1};
+  if constexpr (std::is_same_v<T, float>) {
+    if (stride == 1 && tile.rows == 1) return from;
+  }
+  for (int64_t r = 0; r < tile.rows; ++r) {
+    CopyRow(from + r * row_stride, stride, tile.n, buffer + r * tile.n);
+  }
   return buffer;
 }
 
 template <class T>
-void StoreTile(const float* from, T* to, int64_t stride, bool past, int64_t n) {
+void StoreRow(const float* from, T* to, int64_t stride, bool past, int64_t n) {
   const Floats d;
   alignas(kLine) T dense[kTile];
   T* const target = stride == 1 && !past ? to : dense;
@@ -111,59 +126,75 @@ void StoreTile(const float* from, T* to, int64_t stride, bool past, int64_t n) {
   for (int64_t j = 0; stride != 1 && j < n; ++j) to[j * stride] = dense[j];
 }
 
-void RunTile(const Expression& e, const int64_t* in, int64_t out, int64_t n, bool past,
+void RunTile(const Expression& e, const int64_t* in, int64_t out, Tile tile, bool past,
              float (*buffer)[kTile]) {
   const float* registers[Expression::kMaxRegisters];
   for (int w = 0; w < e.n_inputs; ++w) {
     with_type(e.mixed ? e.in_types[w] : e.type, [&](auto t) {
       using T = decltype(t);
       const T* const from = static_cast<const T*>(e.inputs[w]) + in[w];
-      if (e.dims[0].in[w] == 1) prefetch(from + n, n * static_cast<int64_t>(sizeof(T)));
-      registers[w] = LoadTile(from, e.dims[0].in[w], n, buffer[w]);
+      if (e.dims[0].in[w] == 1) prefetch(from + tile.n, tile.n * static_cast<int64_t>(sizeof(T)));
+      registers[w] = LoadTile(from, e.dims[0].in[w], e.dims[1].in[w], tile, buffer[w]);
     });
   }
-  const bool direct = e.type == Type::F32 && e.dims[0].out == 1 && !past;
+  const bool is_dense = e.dims[0].out == 1 && (tile.rows == 1 || e.dims[1].out == tile.n);
+  const bool direct = e.type == Type::F32 && is_dense && !past;
   for (int s = 0; s < e.n_steps; ++s) {
     const auto& step = e.steps[s];
     const bool last = s + 1 == e.n_steps;
     float* const y = last && direct ? static_cast<float*>(e.out) + out : buffer[step.to];
-    RunStep(step, registers[step.a], registers[step.b], y, n);
+    RunStep(step, registers[step.a], registers[step.b], y, tile.size());
     registers[step.to] = y;
   }
   if (direct) return;
+  if (is_dense) tile = {tile.size(), 1};
+  const float* const result = registers[e.steps[e.n_steps - 1].to];
   with_type(e.type, [&](auto t) {
-    StoreTile(registers[e.steps[e.n_steps - 1].to], static_cast<decltype(t)*>(e.out) + out,
-              e.dims[0].out, past, n);
+    auto* const to = static_cast<decltype(t)*>(e.out) + out;
+    for (int64_t r = 0; r < tile.rows; ++r) {
+      StoreRow(result + r * tile.n, to + r * e.dims[1].out, e.dims[0].out, past, tile.n);
+    }
   });
+}
+
+/// The rows of a tile: several where the innermost loop is short.
+int64_t RowsOfTile(const Expression& e) {
+  const int64_t most = std::max<int64_t>(kTile / e.dims[0].size, 1);
+  return e.n_dims > 1 ? std::min(most, e.dims[1].size) : 1;
 }
 
 /// Computes tiles [begin, end), which are numbered along the innermost loop first.
 void RunTiles(const Expression& e, bool past, int64_t begin, int64_t end) {
   HWY_ALIGN float buffer[Expression::kMaxRegisters][kTile];
-  const auto& inner = e.dims[0];
+  const auto &inner = e.dims[0], &outer = e.dims[1];
+  const int64_t rows = RowsOfTile(e);
   const int64_t per_row = (inner.size + kTile - 1) / kTile;
+  const int64_t per_plane = e.n_dims > 1 ? (outer.size + rows - 1) / rows : 1;
   for (int64_t t = begin; t < end; ++t) {
-    const int64_t first = t % per_row * kTile;
-    int64_t row = t / per_row;
+    const int64_t first = t % per_row * kTile, first_row = t / per_row % per_plane * rows;
+    int64_t plane = t / per_row / per_plane;
     int64_t in[Expression::kMaxInputs];
-    for (int w = 0; w < e.n_inputs; ++w) in[w] = first * inner.in[w];
-    int64_t out = first * inner.out;
-    for (int d = 1; d < e.n_dims; ++d) {
-      const int64_t at = row % e.dims[d].size;
-      row /= e.dims[d].size;
+    for (int w = 0; w < e.n_inputs; ++w) in[w] = first * inner.in[w] + first_row * outer.in[w];
+    int64_t out = first * inner.out + first_row * outer.out;
+    for (int d = 2; d < e.n_dims; ++d) {
+      const int64_t at = plane % e.dims[d].size;
+      plane /= e.dims[d].size;
       for (int w = 0; w < e.n_inputs; ++w) in[w] += at * e.dims[d].in[w];
       out += at * e.dims[d].out;
     }
-    RunTile(e, in, out, std::min(kTile, inner.size - first), past, buffer);
+    const Tile tile = {std::min(kTile, inner.size - first),
+                       std::min(rows, std::max<int64_t>(outer.size, 1) - first_row)};
+    RunTile(e, in, out, tile, past, buffer);
   }
   if (past) end_stream();
 }
 
 void RunExpression(const Expression& e) {
-  const int64_t per_row = (e.dims[0].size + kTile - 1) / kTile;
+  const int64_t rows = RowsOfTile(e), per_row = (e.dims[0].size + kTile - 1) / kTile;
   int64_t tiles = per_row;
-  for (int d = 1; d < e.n_dims; ++d) tiles *= e.dims[d].size;
-  const int64_t grain = std::max<int64_t>(1, kShare / std::min(kTile, e.dims[0].size));
+  if (e.n_dims > 1) tiles *= (e.dims[1].size + rows - 1) / rows;
+  for (int d = 2; d < e.n_dims; ++d) tiles *= e.dims[d].size;
+  const int64_t grain = std::max<int64_t>(1, kShare / (std::min(kTile, e.dims[0].size) * rows));
   int64_t elements = 1, moved = size_of(e.type);  // bytes an element
   for (int d = 0; d < e.n_dims; ++d) elements *= e.dims[d].size;
   for (int w = 0; w < e.n_inputs; ++w) {

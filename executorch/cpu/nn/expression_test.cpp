@@ -58,7 +58,68 @@ TEST_P(Expression_, WalksRowsTilesAndTails) {
   }
 }
 
+TEST_P(Expression_, JoinsShortRowsOfPlanes) {
+  // x is the middle of padded planes; y is one row of each plane, or dense.
+  constexpr int64_t planes = 3, pad = 2;
+  for (const int64_t n : {1, 5, 16, 32, 33, 250, 300}) {
+    for (const int64_t rows : {1, 7, 40}) {
+      for (const bool is_dense : {false, true}) {
+        SCOPED_TRACE(testing::Message() << rows << " x " << n << " dense " << is_dense);
+        const int64_t x_row = n + 2 * pad, x_plane = x_row * rows, plane = rows * n;
+        std::vector<float> x(static_cast<size_t>(planes * x_plane));
+        std::vector<float> y(static_cast<size_t>(planes * plane)), out(y.size() + 1, 7.0f);
+        for (size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(i % 1001);
+        for (size_t i = 0; i < y.size(); ++i) y[i] = static_cast<float>(i % 13);
+        const Expression::Step step = {.op = Op::Multiply, .to = 2, .a = 0, .b = 1};
+        Expression e;
+        e.n_inputs = 2;
+        e.inputs[0] = x.data() + pad;
+        e.inputs[1] = y.data();
+        e.out = out.data();
+        e.steps = &step;
+        e.n_steps = 1;
+        e.n_dims = 3;
+        e.dims[0] = {n, {1, 1}, 1};
+        e.dims[1] = {rows, {x_row, is_dense ? n : 0}, n};
+        e.dims[2] = {planes, {x_plane, plane}, plane};
+        e.run();
+        for (int64_t p = 0; p < planes; ++p) {
+          for (int64_t r = 0; r < rows; ++r) {
+            for (int64_t i = 0; i < n; ++i) {
+              const auto at_x = static_cast<size_t>(p * x_plane + r * x_row + pad + i);
+              const auto at_y = static_cast<size_t>(p * plane + (is_dense ? r * n : 0) + i);
+              ASSERT_EQ(out[static_cast<size_t>(p * plane + r * n + i)], x[at_x] * y[at_y]);
+            }
+          }
+        }
+        EXPECT_EQ(out.back(), 7.0f);
+      }
+    }
+  }
+}
+
+TEST_P(Expression_, StoresShortRowsApart) {
+  constexpr int64_t rows = 60, n = 12, apart = 20;
+  std::vector<float> x(rows * n), out(rows * apart, 7.0f);
+  for (size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(i);
+  const Expression::Step step = {.op = Op::Linear, .to = 1, .scale = 2.0f};
+  Expression e;
+  e.n_inputs = 1;
+  e.inputs[0] = x.data();
+  e.out = out.data();
+  e.steps = &step;
+  e.n_steps = 1;
+  e.n_dims = 2;
+  e.dims[0] = {n, {1}, 1};
+  e.dims[1] = {rows, {n}, apart};
+  e.run();
+  for (size_t i = 0; i < out.size(); ++i) {
+    EXPECT_EQ(out[i], i % apart < n ? 2 * x[i / apart * n + i % apart] : 7.0f) << i;
+  }
+}
+
 TEST_P(Expression_, TakesStrides) {
+  Case{200, 7, 2}.run();
   Case{5, 700, 3}.run();
 }
 
