@@ -17,10 +17,19 @@ constexpr size_t kMostNodes = 24;
 // The least size of the innermost loop for which interpreting the steps is worthwhile.
 constexpr int64_t kShortest = 8;
 
+// An expression but for the addresses: inputs begin `offset` bytes behind those of their tensors.
+struct Prepared {
+  Expression expression;
+  int64_t offset[kInputs] = {};
+  bool is_known = false;
+};
+
 struct ElementwiseCall : FusedCall {
   Span<const Operand> inputs;
   cpu::Type in_types[kInputs] = {};
   Span<const Expression::Step> steps;
+  // Where all calls have the same sizes and views: what the first call prepares for the others.
+  Prepared* fixed = nullptr;
 };
 
 // ---- At run time.
@@ -82,22 +91,19 @@ bool build_loops(const ElementwiseCall& call, View (&views)[kInputs + 1], TileLo
   return loops.add(views, 0);
 }
 
-bool run_elementwise(const FusedCall& base, KernelRuntimeContext&) {
-  const auto& call = static_cast<const ElementwiseCall&>(base);
+bool prepare(const ElementwiseCall& call, Prepared& prepared) {
   View views[kInputs + 1];
   TileLoops loops;
   if (!build_loops(call, views, loops)) return false;
   if (loops.n > 1 && loops.loops[0].size < kShortest) return false;
-  const Tensor& out = call.out->toTensor();
-  Expression e;
-  e.type = engine_type(out);
+  Expression& e = prepared.expression;
+  e.type = engine_type(call.out->toTensor());
   e.n_inputs = static_cast<int>(call.inputs.size());
   e.mixed = true;
   for (size_t w = 0; w < call.inputs.size(); ++w) {
-    e.inputs[w] = call.inputs[w].data(views[w]);
+    prepared.offset[w] = views[w].offset() * call.inputs[w].tensor().element_size();
     e.in_types[w] = call.in_types[w];
   }
-  e.out = out.mutable_data_ptr();
   e.steps = call.steps.data();
   e.n_steps = static_cast<int>(call.steps.size());
   e.n_dims = std::max(1, loops.n);
@@ -106,8 +112,27 @@ bool run_elementwise(const FusedCall& base, KernelRuntimeContext&) {
     std::copy_n(loops.loops[d].stride, kInputs, e.dims[d].in);
     e.dims[d].out = loops.loops[d].stride[kInputs];
   }
+  prepared.is_known = true;
+  return true;
+}
+
+bool run_prepared(const ElementwiseCall& call, Prepared& prepared) {
+  if (!prepared.is_known && !prepare(call, prepared)) return false;
+  Expression& e = prepared.expression;
+  for (size_t w = 0; w < call.inputs.size(); ++w) {
+    const auto* const data = static_cast<const char*>(call.inputs[w].tensor().const_data_ptr());
+    e.inputs[w] = data + prepared.offset[w];
+  }
+  e.out = call.out->toTensor().mutable_data_ptr();
   e.run();
   return true;
+}
+
+bool run_elementwise(const FusedCall& base, KernelRuntimeContext&) {
+  const auto& call = static_cast<const ElementwiseCall&>(base);
+  if (call.fixed != nullptr) return run_prepared(call, *call.fixed);
+  Prepared prepared;
+  return run_prepared(call, prepared);
 }
 
 static_assert(TileLoops::kMost <= Expression::kMaxDims);
@@ -397,9 +422,27 @@ class Match {
     return static_cast<int>(holds.size()) - 1;
   }
 
+  // Whether a chain's views are the same in every call.
+  bool is_fixed(const Graph::Chain& chain) const {
+    const auto is_known = [&](const EValue* value) {
+      if (!value->isTensor()) return !value->isInt() || graph_.constant_number(value).has_value();
+      return value->toTensor().shape_dynamism() == aten::TensorShapeDynamism::STATIC;
+    };
+    bool all = is_known(graph_.values()[chain.base].value);
+    for (const Step& step : chain.steps) {
+      for (const EValue* arg : step.args) {
+        all = all && is_known(arg);
+        for_each_item(*arg, [&](const EValue* item) { all = all && is_known(item); });
+      }
+    }
+    return all;
+  }
+
   void emit() {
     auto* const call = arena_.make<ElementwiseCall>();
     if (call == nullptr) return;
+    const auto fixed = [&](const Graph::Chain& chain) { return is_fixed(chain); };
+    if (std::all_of(inputs_.begin(), inputs_.end(), fixed)) call->fixed = arena_.make<Prepared>();
     std::vector<int> inputs;
     std::vector<Operand> operands;
     for (const auto& chain : inputs_) {
