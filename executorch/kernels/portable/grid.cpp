@@ -135,25 +135,36 @@ Taps<C, D> taps_at(const Axis<C>* axes, const C* grid, Interpolation interpolati
   return taps;
 }
 
-/// T as stored, C as computed; all strides are used, so any dim order.
+/// What all pixels of the result have in common. T as stored, C as computed; all strides are used,
+/// so any dim order.
 template <class T, class C, int D>
-void sample(const Tensor& input, const Tensor& grid, Interpolation interpolation, Padding padding,
-            bool align_corners, const Tensor& out) {
-  const Layout a(input), g(grid), b(out);
+struct Sampling {
+  Layout a, g, b;  // of the input, the grid and the result
   Axis<C> axes[D];
-  int64_t n_pixels = 1;
-  for (int d = 0; d < D; ++d) {
-    axes[d] = {input.size(2 + d), a.strides[2 + d], padding, align_corners};
-    n_pixels *= out.size(2 + d);
+  Interpolation interpolation;
+  const T *in, *positions;
+  T* result;
+
+  Sampling(const Tensor& input, const Tensor& grid, Interpolation mode, Padding padding,
+           bool align_corners, const Tensor& out)
+      : a(input),
+        g(grid),
+        b(out),
+        interpolation(mode),
+        in(static_cast<const T*>(input.const_data_ptr())),
+        positions(static_cast<const T*>(grid.const_data_ptr())),
+        result(static_cast<T*>(out.mutable_data_ptr())) {
+    for (int d = 0; d < D; ++d)
+      axes[d] = {input.size(2 + d), a.strides[2 + d], padding, align_corners};
   }
-  const T* in = static_cast<const T*>(input.const_data_ptr());
-  const T* positions = static_cast<const T*>(grid.const_data_ptr());
-  T* result = static_cast<T*>(out.mutable_data_ptr());
-  const auto pixel = [&](int64_t n, int64_t i) {
-    int64_t from = n * g.strides[0], to = n * b.strides[0];
+
+  /// The taps of pixel i of image n, with its offset in the first plane of the result.
+  Taps<C, D> taps(int64_t n, int64_t i, int64_t& to) const {
+    int64_t from = n * g.strides[0];
+    to = n * b.strides[0];
     for (int d = D - 1; d >= 0; --d) {
-      const int64_t at = i % out.size(2 + d);
-      i /= out.size(2 + d);
+      const int64_t at = i % b.shape[2 + d];
+      i /= b.shape[2 + d];
       from += at * g.strides[1 + d];
       to += at * b.strides[2 + d];
     }
@@ -161,19 +172,49 @@ void sample(const Tensor& input, const Tensor& grid, Interpolation interpolation
     for (int d = 0; d < D; ++d) {
       x[d] = static_cast<C>(positions[from + (D - 1 - d) * g.strides[1 + D]]);
     }
-    const Taps<C, D> taps = taps_at<C, D>(axes, x, interpolation);
-    for (int64_t c = 0; c < out.size(1); ++c) {
-      const T* plane = in + n * a.strides[0] + c * a.strides[1];
-      C sum = 0;
-      for (int k = 0; k < taps.n; ++k) {
-        sum += taps.weight[k] * static_cast<C>(plane[taps.offset[k]]);
-      }
-      result[to + c * b.strides[1]] = static_cast<T>(sum);
+    return taps_at<C, D>(axes, x, interpolation);
+  }
+
+  T value(const T* plane, const Taps<C, D>& taps) const {
+    C sum = 0;
+    for (int k = 0; k < taps.n; ++k) {
+      sum += taps.weight[k] * static_cast<C>(plane[taps.offset[k]]);
     }
-  };
-  const int64_t grain = std::max<int64_t>(1, 4096 / std::max<int64_t>(1, out.size(1)));
-  executorch::cpu::parallel_for(out.size(0) * n_pixels, grain, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) pixel(i / n_pixels, i % n_pixels);
+    return static_cast<T>(sum);
+  }
+
+  /// Pixels [i, end) of image n: some of one plane after those of the other, so that neighbours are
+  /// written together; or all channels of one, if they are neighbours.
+  void run(int64_t n, int64_t i, int64_t end) const {
+    constexpr int64_t kMost = 64;
+    Taps<C, D> some[kMost];
+    int64_t to[kMost];
+    const int64_t most = b.strides[1] == 1 ? 1 : kMost;
+    for (; i < end; i += most) {
+      const int64_t pixels = std::min(most, end - i);
+      for (int64_t p = 0; p < pixels; ++p) some[p] = taps(n, i + p, to[p]);
+      for (int64_t c = 0; c < b.shape[1]; ++c) {
+        const T* const plane = in + n * a.strides[0] + c * a.strides[1];
+        for (int64_t p = 0; p < pixels; ++p) {
+          result[to[p] + c * b.strides[1]] = value(plane, some[p]);
+        }
+      }
+    }
+  }
+};
+
+template <class T, class C, int D>
+void sample(const Sampling<T, C, D>& sampling, int64_t images) {
+  int64_t n_pixels = 1;
+  for (int d = 0; d < D; ++d) n_pixels *= sampling.b.shape[2 + d];
+  const int64_t channels = std::max<int64_t>(1, sampling.b.shape[1]);
+  const int64_t grain = std::max<int64_t>(1, 4096 / channels);
+  executorch::cpu::parallel_for(images * n_pixels, grain, [&](int64_t i, int64_t end) {
+    while (i < end) {
+      const int64_t n = i / n_pixels, last = std::min(end, (n + 1) * n_pixels);
+      sampling.run(n, i - n * n_pixels, last - n * n_pixels);
+      i = last;
+    }
   });
 }
 
@@ -209,7 +250,8 @@ Tensor& grid_sampler(KernelRuntimeContext& ctx, const char* op, const Tensor& in
     using T = decltype(tag);
     if constexpr (!std::is_integral_v<T>) {
       using C = std::conditional_t<std::is_same_v<T, double>, double, float>;
-      sample<T, C, D>(input, grid, interpolation, padding, align_corners, out);
+      sample(Sampling<T, C, D>(input, grid, interpolation, padding, align_corners, out),
+             input.size(0));
     }
   });
   return out;
