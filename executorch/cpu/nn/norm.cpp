@@ -130,10 +130,41 @@ HWY_INLINE void NormalizeRow(const T* x, int64_t n, float mean, float rstd, cons
   });
 }
 
+/// Elements [i, end) of a row whose moments are known. What lies `ahead` elements further is
+/// prefetched.
+template <class T>
+void FinishRow(const NormalizeRows& a, int64_t row, int64_t i, int64_t end, float mean, float rstd,
+               bool past, int64_t ahead) {
+  const T* x = static_cast<const T*>(a.x) + row * a.n;
+  T* y = static_cast<T*>(a.y) + row * a.n;
+  const int64_t first = row % a.weight_period * (a.n / a.inner);
+  const float* weight = a.weight == nullptr ? nullptr : a.weight + first;
+  const float* bias = a.bias == nullptr ? nullptr : a.bias + first;
+  if (a.inner == 1) {
+    const auto at = [&](const float* p) { return p == nullptr ? nullptr : p + i; };
+    return NormalizeRow(x + i, end - i, mean, rstd, at(weight), at(bias), past, x + i + ahead,
+                        y + i);
+  }
+  for (int64_t last; i < end; i = last) {
+    const int64_t c = i / a.inner;
+    last = std::min(end, (c + 1) * a.inner);
+    const float scale = weight == nullptr ? rstd : rstd * weight[c];
+    const float shift = (bias == nullptr ? 0.0f : bias[c]) - mean * scale;
+    Affine(x + i, last - i, scale, shift, past, x + i + kAhead<T>, y + i);
+  }
+}
+
+/// Keeps the statistics of a row, and returns its rstd.
+float Keep(const NormalizeRows& a, int64_t row, float mean, double variance) {
+  const float rstd = static_cast<float>(1 / std::sqrt(variance + a.eps));
+  if (a.mean != nullptr) a.mean[row] = mean;
+  if (a.rstd != nullptr) a.rstd[row] = rstd;
+  return rstd;
+}
+
 template <class T>
 void Normalize(const NormalizeRows& a, int64_t row, bool past, int64_t last) {
   const T* x = static_cast<const T*>(a.x) + row * a.n;
-  T* y = static_cast<T*>(a.y) + row * a.n;
   // If rows fit a cache, the next row is prefetched while one is written.
   const int64_t ahead = row < last && a.n * static_cast<int64_t>(sizeof(T)) <= kLongest ? a.n : 0;
   double mean = 0, variance;
@@ -145,19 +176,44 @@ void Normalize(const NormalizeRows& a, int64_t row, bool past, int64_t last) {
     variance = moments.squares / moments.n;
   }
   const float center = static_cast<float>(mean);
-  const float rstd = static_cast<float>(1 / std::sqrt(variance + a.eps));
-  if (a.mean != nullptr) a.mean[row] = center;
-  if (a.rstd != nullptr) a.rstd[row] = rstd;
-  const int64_t channels = a.n / a.inner, first = row % a.weight_period * channels;
-  const float* weight = a.weight == nullptr ? nullptr : a.weight + first;
-  const float* bias = a.bias == nullptr ? nullptr : a.bias + first;
-  if (a.inner == 1) return NormalizeRow(x, a.n, center, rstd, weight, bias, past, x + ahead, y);
-  for (int64_t c = 0; c < channels; ++c) {
-    const float scale = weight == nullptr ? rstd : rstd * weight[c];
-    const float shift = (bias == nullptr ? 0.0f : bias[c]) - center * scale;
-    const T* const plane = x + c * a.inner;
-    Affine(plane, a.inner, scale, shift, past, plane + kAhead<T>, y + c * a.inner);
-  }
+  FinishRow<T>(a, row, 0, a.n, center, Keep(a, row, center, variance), past, ahead);
+}
+
+/// The moments of all of `x`, from those of up to kParts parts, which threads share.
+template <class T>
+Moments MomentsOfParts(const T* x, int64_t n, bool rms) {
+  constexpr int64_t kParts = 64;
+  const int64_t runs = (n + kRun - 1) / kRun, part = (runs + kParts - 1) / kParts * kRun;
+  const int64_t parts = (n + part - 1) / part;
+  Moments of[kParts], all;
+  parallel_for(parts, std::max<int64_t>(kGrain / part, 1), [&](int64_t i, int64_t end) {
+    for (; i < end; ++i) {
+      const T* const from = x + i * part;
+      const int64_t m = std::min(part, n - i * part);
+      const auto count = static_cast<double>(m);
+      of[i] = rms ? Moments{count, 0, MeanSquare(from, m) * count} : MomentsOf(from, m);
+    }
+  });
+  for (int64_t i = 0; i < parts; ++i) all.Merge(of[i].n, of[i].mean, of[i].squares);
+  return all;
+}
+
+/// Normalize() of a row that all threads share.
+template <class T>
+void NormalizeTogether(const NormalizeRows& a, int64_t row, bool past) {
+  const Moments moments = MomentsOfParts(static_cast<const T*>(a.x) + row * a.n, a.n, a.rms);
+  const float center = static_cast<float>(moments.mean);
+  const float rstd = Keep(a, row, center, moments.squares / moments.n);
+  parallel_for(a.n, kGrain, [&](int64_t i, int64_t end) {
+    FinishRow<T>(a, row, i, end, center, rstd, past, kAhead<T>);
+    end_stream();
+  });
+}
+
+/// Whether there are too few rows for all threads, which are long enough to be shared.
+bool AreShared(const NormalizeRows& a) {
+  constexpr int64_t kFew = 8;
+  return a.rows < kFew && a.n >= 4 * kGrain;
 }
 
 template <class T>
@@ -202,8 +258,12 @@ void RunMoments(Type type, const void* x, int64_t n, RowMoments* result) {
 void RunNormalizeRows(const NormalizeRows& a) {
   if (a.rows * a.n == 0) return;
   with_type(a.type, [&](auto tag) {
+    const bool past = overflows_caches(2 * a.rows * a.n * static_cast<int64_t>(sizeof(tag)));
+    for (int64_t row = 0; AreShared(a) && row < a.rows; ++row) {
+      NormalizeTogether<decltype(tag)>(a, row, past && a.x != a.y);
+    }
+    if (AreShared(a)) return;
     parallel_for(a.rows, std::max<int64_t>(kGrain / a.n, 1), [&](int64_t row, int64_t end) {
-      const bool past = overflows_caches(2 * a.rows * a.n * static_cast<int64_t>(sizeof(tag)));
       for (const int64_t last = end - 1; row < end; ++row) {
         Normalize<decltype(tag)>(a, row, past && a.x != a.y, last);
       }

@@ -51,6 +51,12 @@ TEST_P(Norm_, RowsMatchDouble) {
   expect_normalized(200, 768, 1, 1, false);
 }
 
+TEST_P(Norm_, ThreadsShareFewLongRows) {
+  for (bool rms : {false, true}) expect_normalized(2, 65536 + 77, 1, 1, rms);
+  expect_normalized(3, 5 * 13500, 13500, 3, false);
+  expect_normalized(1, 200 * 400, 400, 1, false);
+}
+
 TEST_P(Norm_, GroupsScaleByChannel) {
   expect_normalized(8, 12, 3, 4, false);
   expect_normalized(6, 4 * 49, 49, 2, false);
