@@ -39,17 +39,12 @@ struct Group {
   int64_t first_pixel;             // of the part that is computed
   int64_t channel_rows, tap_rows;  // where (channel, tap) lies along the summed dim
 
-  int64_t weight_tap(int64_t tap) const {
-    const ConvAxis &z = c.axis[0], &h = c.axis[1], &w = c.axis[2];
-    return tap / (w.kernel * h.kernel) * z.weight_stride +
-           tap / w.kernel % h.kernel * h.weight_stride + tap % w.kernel * w.weight_stride;
-  }
   int64_t weight_offset(int64_t p) const {
     const bool channel_first = tap_rows == 1;
     const int64_t inner = channel_first ? c.taps() : c.group_in;
     const int64_t channel = channel_first ? p / inner : p % inner;
     const int64_t tap = channel_first ? p % inner : p / inner;
-    return channel * c.weight_in + weight_tap(tap);
+    return channel * c.weight_in + c.weight_tap(tap);
   }
 };
 
@@ -395,9 +390,8 @@ bool run_depthwise(const Conv<T>& c, Scratch& scratch) {
   float* const weights = scratch.array<float>(Size(taps + 1) * c.groups);
   if (weights == nullptr) return false;
   float* const biases = c.bias == nullptr ? nullptr : weights + taps * c.groups;
-  const Group<T> group = {c, nullptr, nullptr, 0, 1, 1};
   for (int64_t t = 0; t < taps; ++t) {
-    gemm::gather(c.weight + group.weight_tap(t), c.weight_group, c.groups, weights + t * c.groups);
+    gemm::gather(c.weight + c.weight_tap(t), c.weight_group, c.groups, weights + t * c.groups);
   }
   if (biases != nullptr) convert(c.bias, c.groups, biases);
   const DepthwiseKernels<T>& kernels = depthwise_kernels<T>();

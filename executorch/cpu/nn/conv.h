@@ -78,6 +78,12 @@ struct Conv {
 
   int64_t taps() const { return axis[0].kernel * axis[1].kernel * axis[2].kernel; }
   int64_t pixels() const { return axis[0].out * axis[1].out * axis[2].out; }
+  /// The offset of a tap's weight from that of tap 0.
+  int64_t weight_tap(int64_t tap) const {
+    const ConvAxis &z = axis[0], &h = axis[1], &w = axis[2];
+    return tap / (w.kernel * h.kernel) * z.weight_stride +
+           tap / w.kernel % h.kernel * h.weight_stride + tap % w.kernel * w.weight_stride;
+  }
 
   /// Returns false if scratch memory is refused, or if positions or the work exceed int64.
   [[nodiscard]] bool run(Scratch& scratch) const;

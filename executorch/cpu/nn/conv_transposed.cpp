@@ -70,11 +70,6 @@ struct Weights {
   const Conv<float>& c;
   const float* first;
 
-  int64_t tap_offset(int64_t t) const {
-    const ConvAxis &z = c.axis[0], &h = c.axis[1], &w = c.axis[2];
-    return t / (w.kernel * h.kernel) * z.weight_stride + t / w.kernel % h.kernel * h.weight_stride +
-           t % w.kernel * w.weight_stride;
-  }
   // The distance of neighbouring rows, or 0 if there is no single one.
   int64_t step() const {
     int64_t step = c.weight_out, rows = 1;
@@ -92,15 +87,15 @@ struct Weights {
     const int64_t taps = self.c.taps();
     for (int64_t i = i0; i < i0 + ni; ++i, to += ld) {
       const float* const row =
-          self.first + i / taps * self.c.weight_out + self.tap_offset(i % taps);
+          self.first + i / taps * self.c.weight_out + self.c.weight_tap(i % taps);
       for (int64_t p = 0; p < np; ++p) to[p] = row[(p0 + p) * self.c.weight_in];
     }
   }
 };
 
 // Some outputs of some channels of an image. What tap t of input x adds to an output of channel i
-// is data[(i * taps + t) * tap + x], where x is the index in planes with the extents of `axis`. In a
-// convolution with one input channel per group, it is a weight times the image instead.
+// is data[(i * taps + t) * tap + x], where x is the index in planes with the extents of `axis`. In
+// a convolution with one input channel per group, it is a weight times the image instead.
 struct Block {
   ConvAxis axis[3];
   int64_t first_channel, channels;

@@ -25,8 +25,8 @@ class Int8Filter {
   /// Allocates `bytes` bytes. Returns false if there is no memory.
   bool resize(Size bytes);
   std::unique_ptr<uint8_t, Free> data_;  // on a cache line's boundary
-  /// A transposed convolution with strides has a filter for each phase instead (int8_transposed.cpp):
-  /// some taps, rows of groups * group_out, and the sums of these rows.
+  /// A transposed convolution with strides has a filter for each phase (int8_transposed.cpp)
+  /// instead: some taps, rows of groups * group_out, and the sums of these rows.
   struct Phase;
   std::unique_ptr<Phase[]> phases_;
   bool made_ = false;

@@ -54,8 +54,8 @@ struct PlaneConv {
   void multiply(const PlaneProduct& p, float* partial) const;
   Size partial_floats(int64_t m) const;
 
-  /// Takes memory for the rows, of `phases` parts of at least `columns` columns; split_image() fills
-  /// it.
+  /// Takes memory for the rows, of `phases` parts of at least `columns` columns, which
+  /// split_image() fills.
   PlaneRows rows_of(int64_t depth, int64_t height, int64_t phases, int64_t columns) const;
   void split_image(const PlaneRows& rows) const;
 

@@ -25,8 +25,8 @@ struct ImageDims {
       : c((node.flags & kPlanar) != 0 ? 1 : 3), h(c == 1 ? 2 : 1), w(c == 1 ? 3 : 2) {}
 };
 
-/// Chooses the values to keep as NCHW, changes the graph accordingly, and returns it. Values that no
-/// dense float32 convolution reads, directly or through nodes that keep the layout, stay as they
+/// Chooses the values to keep as NCHW, changes the graph accordingly, and returns it. Values that
+/// no dense float32 convolution reads, directly or through nodes that keep the layout, stay as they
 /// are.
 Graph& choose_planar_values(Graph& graph);
 

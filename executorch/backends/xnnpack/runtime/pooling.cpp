@@ -269,9 +269,9 @@ bool infer_resize(Graph& graph, const Node& node) {
   return x[dims.h] > 0 && x[dims.w] > 0;
 }
 
-/// Resizes images of few channels by rows, because their pixels are too short to be read and written
-/// one by one. Each row of the image is resized along its width once, and kept while rows of the
-/// result need it. Several rows of the result are written at a time if they are short.
+/// Resizes images of few channels by rows, because their pixels are too short to be read and
+/// written one by one. Each row of the image is resized along its width once, and kept while rows
+/// of the result need it. Several rows of the result are written at a time if they are short.
 class RowResizing {
  public:
   RowResizing(const Value& from, const Value& to, const Resized& down, const Resized& across,
