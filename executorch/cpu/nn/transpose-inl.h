@@ -54,14 +54,17 @@ HWY_INLINE void StoreBlocks(D d, hn::Vec<D> v, T* p, ptrdiff_t step) {
 /// v[c], by log2(kTransposedColumns) perfect shuffles.
 template <class D, size_t kColumns>
 HWY_INLINE void TransposeBlocks(D d, hn::Vec<D> (&v)[kColumns]) {
-  constexpr size_t kHalf = kColumns / 2;
-  hn::Vec<D> w[kColumns];
-  for (size_t round = 1; round < kColumns; round *= 2) {
-    for (size_t k = 0; k < kHalf; ++k) {
-      w[2 * k] = hn::InterleaveLower(d, v[k], v[k + kHalf]);
-      w[2 * k + 1] = hn::InterleaveUpper(d, v[k], v[k + kHalf]);
+  // Not every target interleaves vectors of one lane.
+  if constexpr (kColumns > 1) {
+    constexpr size_t kHalf = kColumns / 2;
+    hn::Vec<D> w[kColumns];
+    for (size_t round = 1; round < kColumns; round *= 2) {
+      for (size_t k = 0; k < kHalf; ++k) {
+        w[2 * k] = hn::InterleaveLower(d, v[k], v[k + kHalf]);
+        w[2 * k + 1] = hn::InterleaveUpper(d, v[k], v[k + kHalf]);
+      }
+      for (size_t k = 0; k < kColumns; ++k) v[k] = w[k];
     }
-    for (size_t k = 0; k < kColumns; ++k) v[k] = w[k];
   }
 }
 
