@@ -169,61 +169,66 @@ TEST(Conv, AgreesTransposedWithStrides) {
                 .out = Layout::ChannelsLast});
 }
 
-// In three dims: rows of pixels that fill vectors, panels of patches, and taps of one pixel, with
-// filters in both orders.
+// In three dims: rows of pixels that fill vectors, panels of patches, and taps of one pixel.
 TEST(Conv, AgreesOnPlanesInThreeDimensions) {
-  for (const Layout weight : {Layout::ChannelsFirst, Layout::ChannelsLast}) {
-    for (const int64_t stride : {1, 2}) {
-      check<float>({.batch = 2,
-                    .groups = 2,
-                    .group_in = 5,
-                    .group_out = 9,
-                    .axis = {axis(7, 3, stride, 2, 2), axis(6, 2, stride, 1, 3),
-                             axis(48 * stride, 3, stride, 1)},
-                    .weight = weight,
-                    .act = relu()});
-      check<float>({.group_in = 30,
-                    .group_out = 9,
-                    .axis = {axis(5, 3, stride, 1), axis(7, 3, stride, 1), axis(11, 3, stride, 1)},
-                    .weight = weight,
-                    .residual = true});
+  for_each_target([] {
+    for (const Layout weight : {Layout::ChannelsFirst, Layout::ChannelsLast}) {
+      for (const int64_t stride : {1, 2}) {
+        Problem<float>({.batch = 2,
+                        .groups = 2,
+                        .group_in = 5,
+                        .group_out = 9,
+                        .axis = {axis(7, 3, stride, 2, 2), axis(6, 2, stride, 1, 3),
+                                 axis(48 * stride, 3, stride, 1)},
+                        .weight = weight,
+                        .act = relu()})
+            .check();
+        Problem<float>(
+            {.group_in = 30,
+             .group_out = 9,
+             .axis = {axis(5, 3, stride, 1), axis(7, 3, stride, 1), axis(11, 3, stride, 1)},
+             .weight = weight,
+             .residual = true})
+            .check();
+      }
+      Problem<float>({.group_in = 5,
+                      .group_out = 9,
+                      .axis = {axis(3, 1), axis(4, 1), axis(21, 1)},
+                      .weight = weight})
+          .check();
     }
-    check<float>({.group_in = 5,
-                  .group_out = 9,
-                  .axis = {axis(3, 1), axis(4, 1), axis(21, 1)},
-                  .weight = weight});
-  }
+  });
 }
 
-// Images that are divided into blocks of rows, of pixels and of channels; weights that have no
-// single stride; planes with and without one channel per group.
+// Images that are divided into blocks of rows, of pixels and of channels, and one channel per group.
 TEST(Conv, AgreesTransposedInBlocks) {
-  check<float>({.group_in = 2,
-                .group_out = 3,
-                .axis = {axis(1, 1), axis(1, 1), axis(23000, 16, 2, 4)},
-                .transposed = true});
-  check<float>({.group_in = 2,
-                .group_out = 5,
-                .axis = {axis(1, 1), axis(110, 5, 2, 2), axis(60, 7, 1, 1)},
-                .transposed = true,
-                .act = relu()});
-  check<float>({.group_in = 2,
-                .group_out = 9,
-                .axis = {axis(1, 1), axis(22, 32, 1, 22), axis(22, 32, 2, 30)},
-                .transposed = true});
-  for (const Layout layout : {Layout::ChannelsLast, Layout::WidthOutermost}) {
-    for (const int64_t group_in : {1, 20}) {
-      check<float>({.batch = 2,
-                    .groups = 3,
-                    .group_in = group_in,
-                    .group_out = 2,
-                    .axis = {axis(2, 2), axis(5, 4, 2, 1), axis(21, 3, 2, 1)},
-                    .transposed = true,
-                    .in = layout,
-                    .weight = layout,
-                    .out = layout});
+  for_each_target([] {
+    for (const Case& z : {Case{.group_in = 2,
+                         .group_out = 3,
+                         .axis = {axis(1, 1), axis(1, 1), axis(23000, 16, 2, 4)}},
+                          Case{.group_in = 2,
+                          .group_out = 5,
+                          .axis = {axis(1, 1), axis(110, 5, 2, 2), axis(60, 7, 1, 1)},
+                          .act = relu()},
+                          Case{.group_in = 2,
+                          .group_out = 9,
+                          .axis = {axis(1, 1), axis(22, 32, 1, 22), axis(22, 32, 2, 30)}}}) {
+      Case transposed = z;
+      transposed.transposed = true;
+      Problem<float>(transposed).check();
     }
-  }
+    for (const int64_t group_in : {1, 12}) {
+      for (const int64_t stride : {2, 3, 4, 5}) {
+        Problem<float>({.batch = 2,
+                        .groups = 3,
+                        .group_in = group_in,
+                        .group_out = 2,
+                        .axis = {axis(2, 2), axis(3, 4, 2, 1), axis(21, 6, stride, 1)},
+                        .transposed = true})
+            .check();
+      }
+    }
+  });
 }
 
 template <class T>
