@@ -92,7 +92,8 @@ def _node(name: str, kind: str, entry: Node, by_row: Mapping[int, int]) -> Refer
         outputs,
         make(fields) if make is not None else None,
         (limits.get("output_min", 0.0), limits.get("output_max", 0.0)) if limits else None,
-        moves=kind in ("StaticReshape", "Copy"),
+        # A transpose of what is kept as planes anyway is not run.
+        moves=kind in ("StaticReshape", "Copy", "StaticTranspose"),
         by_row=by_row.get(outputs[0], 0) if kind == "Convert" else 0,
     )
 

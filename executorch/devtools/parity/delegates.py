@@ -171,7 +171,7 @@ def _by_place(inspector: Inspector) -> dict[tuple[int, str | None], list[Any]]:
                 operation = event.name if event.is_delegated_op else None
                 given = list(event.debug_data)
                 if any(b'"images":true' in m for m in event.raw_delegate_debug_metadatas):
-                    given = [image.permute(0, 2, 3, 1) for image in given]
+                    given = [image.movedim(1, -1) for image in given]
                 values[event._instruction_id, operation] = given
     return values
 
