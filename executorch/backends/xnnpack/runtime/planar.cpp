@@ -93,9 +93,13 @@ class Choice {
     const Shape &x = graph_.in(node).shape, &y = graph_.out(node).shape;
     if (x.rank + y.rank != 7 || !is_image(x)) return false;
     const Shape &image = x.rank == 4 ? x : y, &row = x.rank == 4 ? y : x;
-    // As many dims as are not inferred are the same, whatever the size of that one.
+    // At most one dim of the list is inferred, so the dims are the same in every call.
     return image[1] == 1 && image[0] == row[0] && image[2] == row[1] && image[3] == row[2] &&
            (y.rank == 3 || node.list[1] == 1);
+  }
+  // A constant with a single element has no layout.
+  static bool has_layout(const Value& value) {
+    return value.place != Value::Place::Constant || value.shape.numel() != 1;
   }
   // Whether values of a node have the same rank, and so do nodes that read the same constant.
   bool has_one_rank(const Node& node) {
@@ -104,6 +108,7 @@ class Choice {
       const uint32_t id = node.input[i];
       if (id == kNoId) continue;
       const Value& value = graph_.values[id];
+      if (!has_layout(value)) continue;
       if (value.place == Value::Place::Constant) {
         if (rank_[id] == 0) rank_[id] = rank;
         if (rank_[id] != rank) return false;
@@ -152,10 +157,7 @@ class Choice {
     const uint32_t n_images = has_window(node) ? 1 : node.n_inputs;
     for (uint32_t i = 0; i < n_images; ++i) {
       const uint32_t id = node.input[i];
-      if (id == kNoId) continue;
-      const Value& value = graph_.values[id];
-      // A constant with a single element has no layout.
-      if (value.place != Value::Place::Constant || value.shape.numel() != 1) join(id);
+      if (id != kNoId && has_layout(graph_.values[id])) join(id);
     }
   }
 
