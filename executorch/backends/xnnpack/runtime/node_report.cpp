@@ -1,5 +1,6 @@
 #include <executorch/backends/xnnpack/runtime/node_report.h>
 #include <executorch/backends/xnnpack/runtime/operation.h>
+#include <executorch/backends/xnnpack/runtime/planar.h>
 #include <executorch/cpu/nn/copy.h>
 #include <executorch/runtime/core/event_tracer_hooks_delegate.h>
 #include <executorch/runtime/core/exec_aten/util/scalar_type_util.h>
@@ -72,17 +73,12 @@ ScalarType scalar_type(Type type) {
   }
 }
 
-// The dim of the shape that is dim i of the payload's value, for values as they are, and for planes
-// with two dims and with one.
-constexpr uint8_t kDense[] = {0, 1, 2, 3, 4, 5}, kPlanes[] = {0, 2, 3, 1, 4, 5};
-constexpr uint8_t kPlanesOfRows[] = {0, 2, 1};
 // The dim of a dense image's shape that is dim i of planes.
 constexpr uint8_t kFromDense[] = {0, 3, 1, 2};
-static_assert(std::size(kDense) == kMaxRank && std::size(kPlanes) == kMaxRank);
 
-const uint8_t* dims_of(const Value& value) {
-  if (!value.planar) return kDense;
-  return value.shape.rank == 3 ? kPlanesOfRows : kPlanes;
+// The dim of the shape that is dim d of the payload's value.
+uint32_t dim_of(const Value& value, uint32_t d) {
+  return value.planar ? dense_dims(value.shape.rank)[d] : d;
 }
 
 /// Appends the type and the shape as the profiler writes those of other tensors, "Float[2,3]".
@@ -95,7 +91,7 @@ void append_shape(std::string& text, const Value& value) {
   text += '[';
   for (uint32_t d = 0; d < value.shape.rank; ++d) {
     if (d > 0) text += ',';
-    text += std::to_string(value.shape[dims_of(value)[d]]);
+    text += std::to_string(value.shape[dim_of(value, d)]);
   }
   text += ']';
 }

@@ -13,15 +13,10 @@ namespace {
 
 using Kind = fb_xnnpack::XNodeUnion;
 
-// The dims of an image with `rank` of them: [n, h, w, c], or [n, w, c]. Dim d of planes is dim
-// planar_dims(rank)[d] of the payload's value, and dim e of that is dim dense_dims(rank)[e] of
-// planes.
+// The reverse of dense_dims(): dim d of planes is dim planar_dims(rank)[d] of the payload's value,
+// [n, h, w, c] or [n, w, c].
 const uint32_t* planar_dims(uint32_t rank) {
   static constexpr uint32_t kRows[] = {0, 2, 1}, kImages[] = {0, 3, 1, 2};
-  return rank == 3 ? kRows : kImages;
-}
-const uint32_t* dense_dims(uint32_t rank) {
-  static constexpr uint32_t kRows[] = {0, 2, 1}, kImages[] = {0, 2, 3, 1};
   return rank == 3 ? kRows : kImages;
 }
 bool is_image(const Shape& shape) {
@@ -223,6 +218,11 @@ void clamp(const Value& y, const Node& node) {
 }
 
 }  // namespace
+
+const uint32_t* dense_dims(uint32_t rank) {
+  static constexpr uint32_t kRows[] = {0, 2, 1}, kImages[] = {0, 2, 3, 1};
+  return rank == 3 ? kRows : kImages;
+}
 
 Graph& choose_planar_values(Graph& graph) {
   Choice(graph).apply();

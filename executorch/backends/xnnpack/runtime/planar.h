@@ -25,6 +25,10 @@ struct ImageDims {
       : c((node.flags & kPlanar) != 0 ? 1 : 3), h(c == 1 ? 2 : 1), w(c == 1 ? 3 : 2) {}
 };
 
+/// The dims of planes with `rank` dims, 3 or 4: dim i of the payload's value is dim
+/// dense_dims(rank)[i] of planes.
+const uint32_t* dense_dims(uint32_t rank);
+
 /// Chooses the values to keep as NCHW, changes the graph accordingly, and returns it. Values that
 /// no dense float32 convolution reads, directly or through nodes that keep the layout, stay as they
 /// are.
