@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 import torch
@@ -19,8 +20,10 @@ from executorch.backends.xnnpack.quantizer.xnnpack_quantizer import (
     get_symmetric_quantization_config,
 )
 from executorch.backends.xnnpack.serialization import _native
+from executorch.devtools import Inspector
 from executorch.exir import to_edge_transform_and_lower
 from executorch.exir.lowered_backend_module import get_lowered_backend_modules
+from executorch.extension.pybindings.portable_lib import _load_for_executorch_from_buffer
 from executorch.runtime import Runtime
 
 NHWC = torch.channels_last
@@ -285,6 +288,40 @@ def test_networks_of_planes_agree_with_eager(rows: bool) -> None:
         x = torch.randn(2, 3, n) if rows else torch.randn(size)
         for found, expected in zip(run(edge, x), model(x), strict=True):
             torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-5)
+
+
+class Halves(nn.Module):
+    """Its halves are swapped in NCHW, behind a convolution whose result is kept as planes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv, self.norm = nn.Conv2d(3, 4, 3, padding=1), nn.BatchNorm2d(4)
+
+    def forward(self, x):
+        y = torch.relu(self.norm(self.conv(x)))
+        return y.mean((2, 3)), torch.cat([y[:, 2:], y[:, :2]], 1)
+
+
+@pytest.mark.parametrize("model", [Halves, Images])
+def test_logged_values_are_images_as_the_model_has_them(model, tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    module, x = model().eval(), torch.randn(2, 3, 16, 24)
+    program = to_edge_transform_and_lower(
+        export(module, (x,)), partitioner=[XnnpackPartitioner()], generate_etrecord=True
+    ).to_executorch()
+    record = program.get_etrecord()
+    record.update_representative_inputs([x])
+    dump, values = str(tmp_path / "dump"), str(tmp_path / "values")
+    loaded = _load_for_executorch_from_buffer(
+        program.buffer, enable_etdump=True, debug_buffer_size=1 << 20
+    )
+    loaded.forward([x])
+    loaded.write_etdump_result_to_file(dump, values)
+    inspector = Inspector(etdump_path=dump, etrecord=record, debug_buffer_path=values)
+    gaps = inspector.calculate_numeric_gap("MSE")
+    names = {name for row in gaps["runtime_ops"] for name in row}
+    assert any("Conv2d" in name for name in names) and any("Concat" in name for name in names)
+    assert max(gap for row in gaps["gap"] for gap in row) < 1e-10
 
 
 class Rising(nn.Module):

@@ -145,7 +145,9 @@ std::vector<bool> find_images(const Graph& graph) {
         break;
       default:
         for (uint32_t i = 0; i < node.n_inputs; ++i) {
-          is_image |= graph.has_input(node, i) && images[node.input[i]];
+          // A copy of planes to a value that is none was a transpose.
+          is_image |= graph.has_input(node, i) && images[node.input[i]] &&
+                      graph.in(node, i).planar == graph.out(node).planar;
         }
     }
     for (uint32_t i = 0; i < node.n_outputs; ++i) {
