@@ -45,6 +45,7 @@ _HOMES = {
         "to_edge_transform_and_lower",
     ),
     "executorch.exir.incremental": ("NotCausalError", "make_incremental"),
+    "executorch.exir.recurrent": ("dynamic_steps",),
     "executorch.exir.pass_base": ("Value",),
     "executorch.exir.serde.serialize": ("load", "save"),
     "torch.export": ("ExportGraphSignature", "ExportedProgram"),

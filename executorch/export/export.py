@@ -68,7 +68,9 @@ def export(
                     counts as a list of one. The first is exported with, all calibrate
     export_recipe   everything in detail; None: the portable program, or what `quantize` and
                     `backend` say
-    dynamic_shapes  as for torch.export, or a dict of that by method
+    dynamic_shapes  as for torch.export, or a dict of that by method. The number of steps of
+                    recurrent layers (nn.LSTM ...) may be dynamic too, unless the recipe is strict
+                    (`executorch.exir.dynamic_steps`)
     quantize        "int8": weights of linear layers in 8 bits by output channel; "int4": in 4 bits
                     by groups of 32. Activations in 8 bits at run time. "int8-static": activations
                     too have scales that are fixed by calibration. Implies backend="xnnpack".

@@ -115,6 +115,29 @@ def test_recurrent_layers_that_keep_their_floats_are_named(quantize: Any) -> Non
     )
 
 
+@pytest.mark.parametrize("quantize", [None, "int8", "int8-static"])
+def test_recurrent_layers_take_any_number_of_steps(quantize: Any) -> None:
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(8, 16), FirstOf(nn.GRU(16, 16)), nn.Linear(16, 4)).eval()
+    examples = [(torch.randn(40, 2, 8),)]
+    shapes = ({0: torch.export.Dim("steps", max=90)},)
+    session = export(model, examples, quantize=quantize, dynamic_shapes=shapes)
+    for steps in (40, 2, 90):
+        x = torch.randn(steps, 2, 8)
+        (found,) = session.run_method(example_inputs=(x,))
+        atol = 1e-5 if quantize is None else 0.05
+        torch.testing.assert_close(found, model(x), atol=atol, rtol=0)
+
+
+class FirstOf(nn.Module):
+    def __init__(self, layer: nn.Module) -> None:
+        super().__init__()
+        self.layer = layer
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.layer(x)[0]
+
+
 def test_attention_whose_weights_stay_floats_is_named() -> None:
     model, x = nn.TransformerEncoderLayer(32, 4, 64, batch_first=True).eval(), torch.randn(2, 5, 32)
     with pytest.warns(UserWarning, match=r"not quantized: self_attn \(MultiheadAttention\): "):

@@ -6,14 +6,17 @@ import copy
 import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
 import torch
+from torch.export import ExportedProgram
 
 from executorch.exir import (
     EdgeProgramManager,
     ExecutorchBackendConfig,
+    dynamic_steps,
     to_edge,
     to_edge_transform_and_lower,
 )
@@ -258,10 +261,7 @@ def _quantize(
         shapes = tuple(
             {0: batch} if isinstance(i, torch.Tensor) and i.dim() else None for i in examples[0]
         )
-    with torch.no_grad():
-        captured = torch.export.export(
-            model, examples[0], dynamic_shapes=shapes, strict=strict
-        ).module()
+    captured = _captured(model, examples[0], shapes, strict).module()
     captured = _passed(captured, recipe.pre_prepare_passes)
     quantizer = quantizers[0] if len(quantizers) == 1 else ComposableQuantizer(quantizers)
     prepare = prepare_qat_pt2e if recipe.is_qat else prepare_pt2e
@@ -283,6 +283,15 @@ def _quantize(
         raise ValueError("calibration_inputs_fn gave no inputs: scales would have no meaning")
     prepared = _passed(prepared, recipe.pre_convert_passes)
     return _passed(convert_pt2e(prepared), recipe.post_convert_passes)
+
+
+def _captured(
+    model: torch.nn.Module, inputs: tuple[Any, ...], shapes: Any, strict: bool
+) -> ExportedProgram:
+    # Dynamo, which strict means, does not look into the loops.
+    steps = nullcontext() if strict else dynamic_steps()
+    with torch.no_grad(), steps:
+        return torch.export.export(model, inputs, dynamic_shapes=shapes, strict=strict)
 
 
 def _passed(module: Any, passes: Sequence[Any] | None) -> Any:
@@ -313,13 +322,9 @@ class TorchExportStage(_Stage):
     def apply(self, data: Any, context: dict[str, Any]) -> Any:
         programs = {}
         for method, model in data.items():
-            with torch.no_grad():
-                programs[method] = torch.export.export(
-                    model,
-                    _examples(context, method)[0],
-                    dynamic_shapes=(context.get("dynamic_shapes") or {}).get(method),
-                    strict=self._strict,
-                )
+            shapes = (context.get("dynamic_shapes") or {}).get(method)
+            example = _examples(context, method)[0]
+            programs[method] = _captured(model, example, shapes, self._strict)
             for transform in self._passes:
                 programs[method] = transform(method, programs[method])
         return programs

@@ -30,6 +30,7 @@ from executorch.exir.backend.compile_spec_schema import CompileSpec
 from executorch.exir.backend.partitioner import Partitioner, PartitionResult
 from executorch.exir.backend.subgraphs import TAG, Parts
 from executorch.exir.backend.submodules import insert_lowered_call
+from executorch.exir.backend.tags import BRANCH_OF
 from executorch.exir.graph_module import is_control_flow
 from executorch.exir.lowered_backend_module import LoweredBackendModule
 from executorch.exir.make_program import make_program
@@ -221,7 +222,9 @@ def _partitioned(program: ExportedProgram, partitioner: Partitioner) -> Iterator
             for argument in node.all_input_nodes:
                 branch = getattr(program.graph_module, str(argument.target), None)
                 if argument.op == "get_attr" and isinstance(branch, GraphModule):
+                    branch.meta[BRANCH_OF] = node.target
                     yield from _partitioned(_program_of_branch(branch, program), partitioner)
+                    del branch.meta[BRANCH_OF]
 
 
 def _tagged(program: ExportedProgram, partitioner: Partitioner) -> PartitionResult:

@@ -11,11 +11,18 @@ from executorch.exir.backend.subgraphs import TAG
 from executorch.exir.graph.program_view import ProgramView
 
 REFUSAL = "delegation_refusal"
+# Graphs of control flow, while they are partitioned: the operator that calls them, such as scan.
+BRANCH_OF = "branch_of"
 
 
 def set_refusal(node: Node, reason: str) -> None:
     """Note why a node is not delegated; `get_delegation_info` lists it. The first reason counts."""
     node.meta.setdefault(REFUSAL, reason)
+
+
+def is_scan_body(program: ExportedProgram) -> bool:
+    """Whether the program is the body of a scan, which runs once for each row of its operands."""
+    return getattr(program.graph_module.meta.get(BRANCH_OF), "__name__", "") == "scan"
 
 
 def is_constant_data(ep: ExportedProgram, node: Node) -> bool:

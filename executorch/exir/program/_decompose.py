@@ -15,6 +15,7 @@ from torch.export import ExportedProgram
 from torch.export.graph_signature import ExportGraphSignature, InputKind, OutputKind
 from torch.fx import Graph, GraphModule, Node
 
+from executorch.exir import recurrent
 from executorch.exir.graph.program_view import ProgramView
 from executorch.exir.graph_module import all_graph_modules
 from executorch.exir.passes.replace_broken_ops_with_function_ops_pass import copy_variant
@@ -43,9 +44,9 @@ def decompose(
     """`program` in core operators, as a new program; operators in `keep` stay: all calls of them,
     or those that their function wants.
 
-    Programs with control flow, mutated inputs or writes through views go through
-    `ExportedProgram.run_decompositions`; all others are put together from templates, with the same
-    result in a fraction of the time.
+    Programs with control flow, recurrent layers of many steps, mutated inputs or writes through
+    views go through `ExportedProgram.run_decompositions`; all others are put together from
+    templates, with the same result in a fraction of the time.
     """
     for op in keep:
         if schema_of(op).is_mutable or copy_variant(op) is not None:
@@ -75,7 +76,8 @@ def _by_torch(
 
 
 def _run_decompositions(program: ExportedProgram, kept: Set[OpOverload]) -> ExportedProgram:
-    table = core_table()  # anew: it knows all custom operators registered by now
+    # Anew: it knows all custom operators registered by now.
+    table = {**core_table(), **recurrent.decompositions()}
     try:
         with no_cpu_kernels():
             new = program.run_decompositions({k: v for k, v in table.items() if k not in kept})
@@ -110,7 +112,7 @@ def _spliced(
     program: ExportedProgram, table: Table, keep: Mapping[OpOverload, Wanted | None]
 ) -> ExportedProgram:
     signature = program.graph_signature
-    _refuse_what_needs_torch(program)
+    _refuse_what_needs_torch(program, keep.keys())
     old = program.graph_module
     fake_mode = detect_fake_mode([n.meta.get("val") for n in old.graph.nodes])
     if fake_mode is None:
@@ -130,8 +132,11 @@ def _spliced(
     return new
 
 
-def _refuse_what_needs_torch(program: ExportedProgram) -> None:
+def _refuse_what_needs_torch(program: ExportedProgram, kept: Set[OpOverload]) -> None:
     signature: ExportGraphSignature = program.graph_signature
+    for node in program.graph.nodes:
+        if recurrent.becomes_loop(node) and node.target not in kept:
+            raise NeedsFunctionalization(f"{node}, a recurrent layer of many steps")
     if signature.backward_signature is not None:
         raise NeedsFunctionalization("a training graph")
     if any(s.kind in (InputKind.CUSTOM_OBJ, InputKind.TOKEN) for s in signature.input_specs):

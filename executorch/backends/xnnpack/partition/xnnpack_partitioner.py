@@ -40,7 +40,12 @@ from executorch.backends.xnnpack.xnnpack_preprocess import XnnpackBackend
 from executorch.exir.backend.canonical_partitioners.acyclic_groups import DSJ, acyclic_groups
 from executorch.exir.backend.partitioner import DelegationSpec, Partitioner, PartitionResult
 from executorch.exir.backend.subgraphs import TAG
-from executorch.exir.backend.tags import is_constant_data, set_refusal, tag_constant_data
+from executorch.exir.backend.tags import (
+    is_constant_data,
+    is_scan_body,
+    set_refusal,
+    tag_constant_data,
+)
 from executorch.exir.passes.find_attention import Attentions
 from executorch.exir.torch_internals import OpOverload
 
@@ -48,6 +53,7 @@ from executorch.exir.torch_internals import OpOverload
 _WHOLE = {rule.target._op: rule for rule in RULES.values() if rule.whole}
 
 ATTENTION = "part of an attention, which the runtime computes in one piece"
+SCAN = "in the body of a scan, where weights are operands; the runtime runs the loop in one piece"
 
 
 class XnnpackPartitioner(Partitioner):
@@ -132,6 +138,11 @@ class XnnpackPartitioner(Partitioner):
 
     def _groups(self, program: ExportedProgram, per_op: bool = False) -> list[list[Node]]:
         graph = program.graph_module.graph
+        if is_scan_body(program):
+            for node in graph.nodes:
+                if node.op == "call_function":
+                    set_refusal(node, SCAN)
+            return []
         for node in graph.find_nodes(op="placeholder"):
             node.meta["is_constant"] = is_constant_data(program, node)
         supported, together = self._supported(program)
