@@ -43,6 +43,7 @@ class Rewriter {
 
   void run() {
     if (!graph_.ok()) return;
+    fuse_recurrent(graph_, arena_);
     forward_copies(graph_);
     fuse_attention(graph_, arena_);
     fuse_norm(graph_, arena_);

@@ -162,6 +162,25 @@ TEST_F(Hostile, SizesBeyondAnyTensor) {
   EXPECT_NE(loaded.method->execute(), Error::Ok);
 }
 
+TEST_F(Hostile, WhatACopyOverwritesIsReadBefore) {
+  // c = x; y = c * x; copy of c; c = z; y + copy.
+  const int32_t x = input(), z = input(), c = tensor(), y = tensor(), copy = tensor(), w = tensor();
+  const int32_t no = plan_.boolean(false), one = plan_.integer(1);
+  plan_.kernel("aten::copy_", {c, x, no, c});
+  plan_.kernel("aten::mul.out", {c, x, y, y});
+  plan_.kernel("aten::clone.out", {c, plan_.none(), copy, copy});
+  plan_.kernel("aten::copy_", {c, z, no, c});
+  plan_.kernel("aten::add.out", {y, copy, one, w, w});
+  LoadedMethod loaded(build(w));
+  ASSERT_EQ(loaded.error, Error::Ok);
+  runtime::testing::OwnedTensor<float> first({2, 4}, std::vector<float>(8, 3)),
+      second({2, 4}, std::vector<float>(8, 100));
+  ASSERT_EQ(loaded.method->set_input(first.value(), 0), Error::Ok);
+  ASSERT_EQ(loaded.method->set_input(second.value(), 1), Error::Ok);
+  ASSERT_EQ(loaded.method->execute(), Error::Ok);
+  EXPECT_EQ(loaded.method->get_output(0).toTensor().const_data_ptr<float>()[7], 12);
+}
+
 TEST_F(Hostile, EveryRefusedAllocationLeavesAMethodThatRuns) {
   const int32_t x = input({2, 4}), w = input({4, 4}), m = tensor({2, 4}), y = tensor({2, 4});
   const int32_t copy = tensor({2, 4}), z = tensor({2, 4}), last = tensor({2, 4});

@@ -13,8 +13,7 @@ namespace {
 // Operators that read or write something besides inputs and outputs.
 bool is_pure(std::string_view name) {
   for (const std::string_view impure :
-       {"copy_", "et_copy_index.tensor", "rand.out", "randn.out", "native_dropout.out",
-        "_empty_dim_order.out", "empty.out"}) {
+       {"rand.out", "randn.out", "native_dropout.out", "_empty_dim_order.out", "empty.out"}) {
     if (name == impure) return false;
   }
   return true;
@@ -71,6 +70,13 @@ bool puts_in_place(Span<EValue*> args) {
   return apart;
 }
 
+// Whether the arguments of copy_ are as exporters write them: the result is the first argument, and
+// the second is another one.
+bool copies_to_first(Span<EValue*> args) {
+  return args.size() == 4 && args[0]->isTensor() && args[1]->isTensor() && args[2]->isBool() &&
+         args[3] == args[0] && args[1] != args[0];
+}
+
 }  // namespace
 
 bool default_order(const Tensor& tensor) {
@@ -87,23 +93,13 @@ Graph::Graph(const MethodDraft& draft)
       seen_(draft.values.size()),
       seen_outputs_(draft.values.size()) {
   add_values();
-  for (Span<Instruction> chain : draft.chains) {
-    std::vector<bool> starts(chain.size() + 1);
-    for (const Instruction& instruction : chain) {
-      if (instruction.kind == Instruction::Kind::JumpFalse) starts[instruction.target] = true;
-    }
-    bool starts_block = true;
-    for (size_t i = 0; i < chain.size(); ++i) {
-      if (starts_block || starts[i]) ++n_blocks_;
-      starts_block = chain[i].kind == Instruction::Kind::JumpFalse;
-      add_node(chain[i], n_blocks_ - 1, static_cast<int>(i));
-    }
-  }
+  for (Span<Instruction> chain : draft.chains) add_nodes(chain);
   for (int n = 0; n < static_cast<int>(nodes_.size()); ++n) define(n);
   ok_ = insert_static_views(find_static_views());
   if (!ok_) return;
   find_roots();
   find_uses();
+  find_carried();
   find_updates();
   mark_buffers();
   find_uses();
@@ -191,6 +187,16 @@ void Graph::classify(Node& node) const {
   if (found == operator_names().end()) return;
   const Known& known = found->second;
   node.name = known.name;
+  if (known.name == "et_copy_index.tensor") {  // known by its name alone
+    if (instruction.args.size() != 3) node.name = {};
+    return;
+  }
+  if (known.name == "copy_") {
+    if (!copies_to_first(instruction.args)) return;
+    node.copies = true;
+    node.written = id(instruction.args[0]);
+    return;
+  }
   if (known.name == "index_put_") {
     if (!puts_in_place(instruction.args)) return;
     node.op = known.name;
@@ -206,12 +212,37 @@ void Graph::classify(Node& node) const {
   if (node.pure && signature == Signature::Fits) node.op = known.name;
 }
 
-void Graph::add_node(Instruction& instruction, int block, int number) {
+void Graph::add_nodes(Span<Instruction> chain) {
+  using Kind = Instruction::Kind;
+  std::vector<bool> starts(chain.size() + 1);
+  for (const Instruction& instruction : chain) {
+    if (instruction.kind == Kind::JumpFalse) starts[instruction.target] = true;
+  }
+  std::vector<int> basic_block(chain.size() + 1, -1);
+  for (size_t i = 0; i < chain.size(); ++i) {
+    const bool starts_block = i == 0 || starts[i] || chain[i - 1].kind == Kind::JumpFalse;
+    if (starts_block) ++n_basic_blocks_;
+    n_blocks_ += starts_block ? 1 : 0;
+    basic_block[i] = n_basic_blocks_ - 1;
+    add_node(chain[i], static_cast<int>(i));
+  }
+  for (size_t i = 0; i < chain.size(); ++i) {
+    if (chain[i].kind == Kind::JumpFalse && basic_block[chain[i].target] >= 0) {
+      jumps_.emplace_back(basic_block[i], basic_block[chain[i].target]);
+    }
+  }
+}
+
+void Graph::add_node(Instruction& instruction, int number) {
   Node node;
   node.instruction = &instruction;
   node.number = number;
-  node.block = block;
   classify(node);
+  const bool divides = node.copies && number > 0 && !nodes_.back().copies &&
+                       nodes_.back().basic_block == n_basic_blocks_ - 1;
+  n_blocks_ += divides ? 1 : 0;
+  node.block = n_blocks_ - 1;
+  node.basic_block = n_basic_blocks_ - 1;
   const size_t n = instruction.args.size();
   seen_outputs_.clear();
   if (node.pure) add_ids(node.outputs, seen_outputs_, instruction.args[n - 1]);
@@ -223,8 +254,10 @@ void Graph::add_node(Instruction& instruction, int block, int number) {
     }
   }
   for (int v : ids_of(instruction.args)) {
-    if (!seen_outputs_.contains(v)) node.inputs.push_back(v);
-    values_[v].escapes |= !node.pure && !node.delegate_call && node.written < 0;
+    const bool is_written = node.copies && v == node.written;
+    if (!seen_outputs_.contains(v) && !is_written) node.inputs.push_back(v);
+    const bool is_read = node.name == "et_copy_index.tensor" && v == id(instruction.args[1]);
+    values_[v].escapes |= !node.pure && !node.delegate_call && node.written < 0 && !is_read;
     values_[v].is_argument = true;
   }
   drop_listed_outputs(node);
@@ -281,7 +314,7 @@ void Graph::mark_buffers() {
   for (size_t v = 0; v < values_.size(); ++v) {
     const Value& value = values_[v];
     if (value.data != nullptr && !value.constant && !value.input && value.n_defs == 0 &&
-        !value.uses.empty() && value.updated < 0) {
+        !value.uses.empty() && value.updated < 0 && !value.carried) {
       buffers.write(value.data, value.nbytes, {0, static_cast<int>(v)});
     }
   }

@@ -64,6 +64,9 @@ class Seen {
 ///   update  index_put_ of this project: it reads its arguments and writes a part of the first. A
 ///           buffer of the program is stable too if one update of a block writes it before all
 ///           nodes that read it, though it is never interior and keeps its address
+///   copy    copy_ of this project: it writes the whole of its first argument and reads the second.
+///           What only copies write, such as the values that a loop carries from round to round, is
+///           stable too, since copies begin blocks; it is never interior and keeps its address
 /// The arguments of all other nodes escape: nothing is known about who reads or writes them.
 /// Functions may throw std::bad_alloc and TooMuchEffort; instructions are then as they were once
 /// the graph is destroyed.
@@ -82,13 +85,19 @@ class Graph {
     std::string_view op;
     /// The same name, whether or not the arguments fit.
     std::string_view name;
-    /// Basic blocks are numbered in the order of the program.
+    /// Blocks are numbered in the order of the program. They are basic blocks, divided further in
+    /// front of copies, so that no value that is carried is written between two nodes of a block
+    /// that read it.
     int block = 0;
+    int basic_block = 0;
     bool pure = false;
+    bool copies = false;
     bool delegate_call = false;
     /// False if nothing needs the node's outputs any more.
     bool live = true;
-    /// The value that the node writes if it is an update; otherwise -1.
+    /// Whether another node does what the node did, though it is not pure.
+    bool removed = false;
+    /// The value that the node writes if it is an update or a copy; otherwise -1.
     int written = -1;
     /// The call that replaced the node, or null.
     FusedCall* fused = nullptr;
@@ -103,6 +112,8 @@ class Graph {
     int n_defs = 0;
     /// The update that writes this buffer before all nodes that read it; -1 if there is none.
     int updated = -1;
+    /// Whether copies alone write the value (graph_updates.cpp).
+    bool carried = false;
     bool constant = false;
     bool input = false;
     bool output = false;
@@ -137,7 +148,8 @@ class Graph {
   std::vector<Node>& nodes() { return nodes_; }
   const std::vector<Node>& nodes() const { return nodes_; }
   const std::vector<Value>& values() const { return values_; }
-  int n_blocks() const { return n_blocks_; }
+  /// Whether each instruction runs once, in the order of the program.
+  bool is_straight() const { return n_basic_blocks_ == 1; }
   int id(const EValue* value) const { return static_cast<int>(value - draft_.values.data()); }
 
   bool is(int node, std::string_view op) const { return node >= 0 && nodes_[node].op == op; }
@@ -190,8 +202,13 @@ class Graph {
   /// not change before refresh().
   void replace(int node, FusedCall* call, const std::vector<int>& inputs);
   void refresh();
+  /// Whether node n jumps to the beginning of its basic block, to which no other node jumps.
+  bool repeats_block(int n) const;
+  /// Replaces nodes [first, last], a loop, by `call` in the place of `node`, which is one of them.
+  /// It reads and writes the values `inputs`.
+  void replace_loop(int first, int last, int node, FusedCall* call, const std::vector<int>& inputs);
   /// Makes the live nodes that read `from` read `to` instead. Returns false and changes nothing if
-  /// `from` is an item of a list. Call finish_forwards() after the last forward().
+  /// `from` is an item of a list, or if one of them may run after `to` was written anew. Call finish_forwards() after the last forward().
   bool forward(int from, int to);
   void finish_forwards();
   /// Keeps the changes of forward(), which the destructor otherwise takes back.
@@ -202,7 +219,8 @@ class Graph {
  private:
   static size_t size_of(const MethodDraft& draft);
   bool is_stable_item(int value) const;
-  void add_node(Instruction& instruction, int block, int number);
+  void add_nodes(Span<Instruction> chain);
+  void add_node(Instruction& instruction, int number);
   void classify(Node& node) const;
   void add_ids(std::vector<int>& list, Seen& seen, const EValue* value) const;
   void note_writes(LastWriters& writers, int node) const;
@@ -221,6 +239,16 @@ class Graph {
   bool insert_static_views(std::vector<StaticView> views);
   bool add_static_view(const StaticView& view, std::vector<Node>& nodes) const;
   void find_roots();
+  /// From the first to the last node that reads or writes a value.
+  struct Period {
+    int first = -1;
+    int last = -1;
+    bool is_copied = false;  // the first one is a copy to the value
+  };
+  std::vector<Period> find_periods() const;
+  bool is_entered(const Period& period) const;
+  void find_carried();
+  void refuse(int carried);
   void find_updates();
   bool is_plain_buffer(int value) const;
   bool is_read_after(int value, int update) const;
@@ -242,6 +270,8 @@ class Graph {
   LastWriters writers_;
   mutable Seen seen_, seen_outputs_;
   int n_blocks_ = 0;
+  int n_basic_blocks_ = 0;
+  std::vector<std::pair<int, int>> jumps_;  // between basic blocks
   bool ok_ = true;
 };
 

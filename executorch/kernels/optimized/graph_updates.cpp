@@ -1,4 +1,5 @@
-// Finds the buffers of the program, such as key and value caches, that are updated in place.
+// Finds the values that are written in place: buffers of the program, such as key and value caches,
+// and what loops carry from round to round.
 
 #include <executorch/kernels/optimized/graph.h>
 
@@ -62,10 +63,90 @@ void Graph::refuse_shared_bytes(std::vector<int>& updates) const {
   }
 }
 
+// The first and the last node that reads or writes each value.
+std::vector<Graph::Period> Graph::find_periods() const {
+  std::vector<Period> periods(values_.size());
+  const auto see = [&](int v, int node, bool is_copied) {
+    Period& period = periods[v];
+    if (period.last < 0) period = {node, node, is_copied};
+    period.last = node;
+  };
+  for (int n = 0; n < static_cast<int>(nodes_.size()); ++n) {
+    for (int v : nodes_[n].inputs) see(v, n, false);
+    for (int v : nodes_[n].outputs) see(v, n, false);
+    if (nodes_[n].written >= 0) see(nodes_[n].written, n, nodes_[n].copies);
+  }
+  const int end = static_cast<int>(nodes_.size()) - 1;
+  for (size_t v = 0; v < periods.size(); ++v) {
+    if (values_[v].output) see(static_cast<int>(v), end, false);
+  }
+  return periods;
+}
+
+// Whether a jump leads into the period from outside, and not to its first basic block.
+bool Graph::is_entered(const Period& period) const {
+  const int first = nodes_[period.first].basic_block, last = nodes_[period.last].basic_block;
+  effort_.spend(jumps_.size());
+  return std::any_of(jumps_.begin(), jumps_.end(), [&](const auto& jump) {
+    const auto [from, to] = jump;
+    return to > first && to <= last && (from < first || from > last);
+  });
+}
+
+// Marks values that only copies write. No other value uses their bytes, or none while they are in
+// use: from a copy that runs before all other nodes of that period. (Another one may be the result
+// that the program means to write to a buffer.) All others that copies write escape.
+void Graph::find_carried() {
+  std::vector<int> found;
+  for (const Node& node : nodes_) {
+    const int v = node.written;
+    if (!node.copies || values_[v].carried) continue;
+    const Value& value = values_[v];
+    values_[v].carried = value.data != nullptr && value.root == v && value.n_defs == 0 &&
+                         !value.constant && !value.input && !value.escapes;
+    if (value.carried) found.push_back(v);
+    values_[v].escapes |= !value.carried;
+  }
+  for (const Node& node : nodes_) {
+    if (node.written >= 0 && !node.copies && values_[node.written].carried) refuse(node.written);
+  }
+  if (found.empty()) return;
+  const std::vector<Period> periods = find_periods();
+  std::sort(found.begin(), found.end(),
+            [&](int a, int b) { return values_[a].data < values_[b].data; });
+  std::vector<const char*> ends;  // ends[i]: the highest end of found[0] to found[i]
+  for (const int v : found) {
+    const char* const end = values_[v].data + values_[v].nbytes;
+    ends.push_back(ends.empty() ? end : std::max<const char*>(ends.back(), end));
+  }
+  const auto may_share = [&](int v, int other) {
+    const Period &a = periods[v], &b = periods[other];
+    return b.last < 0 || (a.is_copied && (b.last < a.first || b.first > a.last) && !is_entered(a));
+  };
+  for (int v = 0; v < static_cast<int>(values_.size()); ++v) {
+    const Value& value = values_[v];
+    if (value.data == nullptr || value.constant || value.nbytes == 0) continue;
+    const auto behind = std::partition_point(found.begin(), found.end(), [&](int c) {
+      return values_[c].data < value.data + value.nbytes;
+    });
+    for (auto i = behind - found.begin(); i-- > 0 && ends[i] > value.data;) {
+      effort_.spend(1);
+      const int c = found[i];
+      const bool overlaps = value.data < values_[c].data + values_[c].nbytes;
+      if (value.root != c && overlaps && !may_share(c, v)) refuse(c);
+    }
+  }
+}
+
+void Graph::refuse(int carried) {
+  values_[carried].carried = false;
+  values_[carried].escapes = true;
+}
+
 void Graph::find_updates() {
   std::vector<int> updates(values_.size(), kNone);
   for (int n = 0; n < static_cast<int>(nodes_.size()); ++n) {
-    const int v = nodes_[n].written;
+    const int v = nodes_[n].copies ? -1 : nodes_[n].written;
     if (v >= 0) updates[v] = updates[v] == kNone && is_plain_buffer(v) ? n : kRefused;
   }
   for (int v = 0; v < static_cast<int>(values_.size()); ++v) {

@@ -6,6 +6,7 @@
 namespace executorch::optimized {
 
 bool Graph::is_needed(const Node& node) const {
+  if (node.removed) return false;
   bool needed = !node.pure || node.outputs.empty();
   for (int v : node.outputs) {
     needed |= values_[v].output || !values_[v].uses.empty() || !stable(v);
@@ -79,13 +80,33 @@ void Graph::replace(int n, FusedCall* call, const std::vector<int>& inputs) {
   node.inputs = std::move(now);
 }
 
+bool Graph::repeats_block(int n) const {
+  const Instruction& jump = *nodes_[n].instruction;
+  if (jump.kind != Instruction::Kind::JumpFalse) return false;
+  const int block = nodes_[n].basic_block;
+  const auto leads_here = [&](const auto& each) { return each.second == block; };
+  effort_.spend(jumps_.size());
+  return std::count(jumps_.begin(), jumps_.end(), std::pair(block, block)) == 1 &&
+         std::count_if(jumps_.begin(), jumps_.end(), leads_here) == 1;
+}
+
+void Graph::replace_loop(int first, int last, int node, FusedCall* call,
+                         const std::vector<int>& inputs) {
+  for (int n = first; n <= last; ++n) nodes_[n].removed = n != node;
+  nodes_[node].fused = call;
+  nodes_[node].inputs = inputs;
+  find_uses();
+}
+
 bool Graph::forward(int from, int to) {
   EValue* const old = values_[from].value;
   EValue* const made = values_[to].value;
   const std::vector<int>& uses = values_[from].uses;
+  const bool is_carried = values_[values_[to].root].carried;
   for (int n : uses) {
     const auto args = nodes_[n].instruction->args;
     if (nodes_[n].fused != nullptr || !nodes_[n].pure) return false;
+    if (is_carried && nodes_[n].block != nodes_[values_[from].def].block) return false;
     bool direct = false, in_list = false;
     for (const EValue* arg : args) {
       effort_.spend(1);

@@ -39,7 +39,8 @@ bool Graph::is_stable_item(int v) const {
   const auto in_itself = [](const Value& value) {
     if (value.escapes || value.constant) return !value.escapes;
     return value.n_defs + (value.input ? 1 : 0) <= 1 &&
-           (!value.value->isTensor() || value.n_defs == 1 || value.input || value.updated >= 0);
+           (!value.value->isTensor() || value.n_defs == 1 || value.input || value.updated >= 0 ||
+            value.carried);
   };
   return in_itself(values_[v]) && in_itself(values_[values_[v].root]);
 }

@@ -181,7 +181,7 @@ class Planner {
       if (block.last < 0) continue;
       const bool starts = value(v).def == block.first;
       block.movable = is_movable(v) && !is_output[v] && !crosses[v] && starts;
-      const bool straight = graph_.n_blocks() == 1;
+      const bool straight = graph_.is_straight();
       if (block.movable) continue;
       if (value(v).input || !straight || !starts || value(v).escapes) block.first = -1;
       if (!value(v).input || !straight || is_output[v] || value(v).escapes) block.last = INT_MAX;

@@ -30,6 +30,9 @@ void fuse_convolution_chains(Graph& graph, Arena& arena);
 /// Max poolings whose indices nobody reads; they are then computed without indices.
 void drop_pool_indices(Graph& graph, Arena& arena);
 
+/// The loop over the steps of a recurrent layer, as exporters emit scan. To be called first.
+void fuse_recurrent(Graph& graph, Arena& arena);
+
 /// index_put_ of successive rows into a buffer of the program: the rows are read through views and
 /// copied to their place.
 void fuse_put(Graph& graph, Arena& arena);

@@ -55,7 +55,8 @@ std::vector<Graph::StaticView> Graph::find_static_views() const {
 }
 
 // Finds the value that was written last to the bytes of `view` before its first use, in the same
-// block.
+// basic block. Inputs are written before the first one, if no jump leads back to it; what copies
+// write, such as the result of a loop, lasts beyond a block.
 std::optional<Graph::StaticView> Graph::find_base(const LastWriters& writers, int view,
                                                   int first_use) const {
   const Value& wanted = values_[view];
@@ -71,15 +72,19 @@ std::optional<Graph::StaticView> Graph::find_base(const LastWriters& writers, in
            default_order(tensor(view));
   };
   const int n_nodes = static_cast<int>(nodes_.size());
-  const int block = first_use < n_nodes ? nodes_[first_use].block : n_blocks_ - 1;
+  const int block = first_use < n_nodes ? nodes_[first_use].basic_block : n_basic_blocks_ - 1;
   const auto writer =
       writers.last(wanted.data, wanted.nbytes, [this](size_t steps) { effort_.spend(steps); });
-  if (writer.node >= 0 && nodes_[writer.node].block == block) {
+  if (writer.node >= 0 &&
+      (nodes_[writer.node].basic_block == block || nodes_[writer.node].copies)) {
     if (writer.value < 0 || writer.value == view || !fits(writer.value)) return std::nullopt;
     return StaticView{writer.node, writer.value, view};
   }
+  const bool is_first =
+      block == 0 && writer.node < 0 &&
+      std::none_of(jumps_.begin(), jumps_.end(), [](const auto& jump) { return jump.second == 0; });
   for (int32_t v : draft_.inputs) {
-    if (n_blocks_ != 1) break;
+    if (!is_first) break;
     effort_.spend(1);
     if (values_[v].value->isTensor() && overlaps(v) && fits(v)) {
       return StaticView{-1, v, view};
@@ -99,6 +104,7 @@ bool Graph::add_static_view(const StaticView& view, std::vector<Node>& nodes) co
   node.instruction = instruction;
   node.op = node.name = "static_view";
   node.block = nodes.empty() ? 0 : nodes.back().block;
+  node.basic_block = nodes.empty() ? 0 : nodes.back().basic_block;
   node.pure = true;
   node.inputs = {view.base};
   node.outputs = {view.view};
