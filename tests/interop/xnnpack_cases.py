@@ -81,6 +81,7 @@ CASES: dict[str, Callable[[], Case]] = {
     "signals_dynamic": lambda: Case(
         m.Signals(), (rand(2, 4, 30),), [(rand(2, 4, 3),)], ({2: Dim("length", min=3, max=40)},)
     ),
+    "recurrent": lambda: Case(m.Recurrent(), (rand(2, 24, 8),)),
     "parts": lambda: Case(m.Lambda(m.parts), (rand(2, 6, 8),)),
     "parts_dynamic": lambda: Case(
         m.Lambda(m.parts), (rand(2, 6, 8),), [(rand(2, 3, 8),), (rand(2, 24, 8),)],

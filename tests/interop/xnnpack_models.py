@@ -57,6 +57,21 @@ class Inverted(nn.Module):
         return x + self.body(x) if self.skip else self.body(x)
 
 
+class Recurrent(nn.Module):
+    """Recurrent layers between linear ones."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner, self.head = nn.Linear(8, 12), nn.Linear(10, 5)
+        self.lstm = nn.LSTM(12, 7, batch_first=True, bidirectional=True)
+        self.gru = nn.GRU(14, 10, batch_first=True)
+
+    def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        y, (_, cells) = self.lstm(self.inner(x).relu())
+        y, _ = self.gru(y)
+        return self.head(y), cells
+
+
 class Residual(nn.Module):
     def __init__(self, i: int, o: int, stride: int) -> None:
         super().__init__()
