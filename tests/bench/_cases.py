@@ -107,6 +107,7 @@ MODELS = (
     Case("bert_base 128 tokens", "bert_base", _nets.BertBase, ((1, 128),), torch.int64),
     Case("unet 256x256", "unet", _nets.UNet, ((1, 3, 256, 256),)),
     Case("vocoder 60 frames", "vocoder", _nets.Vocoder, ((1, 80, 60),)),
+    Case("recognizer 100 frames", "recognizer", _nets.Recognizer, ((1, 100, 80),)),
 )
 
 

@@ -237,3 +237,16 @@ class Vocoder(nn.Module):
                 results.append(y)
             x = (results[0] + results[1] + results[2]) / 3
         return torch.tanh(self.last(F.leaky_relu(x)))
+
+
+class Recognizer(nn.Module):
+    """Mel frames, float [b, t, 80], to scores of 29 letters [b, t, 29], as acoustic models do: two
+    LSTM layers in both directions."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers = nn.LSTM(80, 256, 2, bidirectional=True, batch_first=True)
+        self.head = nn.Linear(512, 29)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.head(self.layers(x)[0])

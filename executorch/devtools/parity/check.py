@@ -21,6 +21,7 @@ from executorch.devtools.parity.inputs import boundary_inputs
 from executorch.devtools.parity.origin import Origins
 from executorch.devtools.parity.replay import Replay, Suspect
 from executorch.exir.error import first_line
+from executorch.exir.recurrent import dynamic_steps
 from executorch.exir.side_effects import copied, unchanged_buffers
 from executorch.exir.torch_internals import tree_flatten, tree_map
 
@@ -116,7 +117,10 @@ def check_parity(
     exported = model if isinstance(model, ExportedProgram) else None
     if exported is None and dynamic_shapes is not None:
         progress("export for the ranges of its sizes")
-        exported = torch.export.export(cast(Any, model), given[0], dynamic_shapes=dynamic_shapes)
+        with dynamic_steps():
+            exported = torch.export.export(
+                cast(Any, model), given[0], dynamic_shapes=dynamic_shapes
+            )
     eager = _Eager(model, before_quantization)
 
     def runner() -> Any:
