@@ -70,20 +70,50 @@ def constants_of(program: ExportedProgram) -> dict[str, Tensor]:
     }
 
 
-def constant_value(node: Any, owned: Callable[[Node], Tensor | None]) -> Tensor | None:
-    """The tensor of a placeholder, or what a call computes from such tensors; None if a part of it
-    is not constant."""
-    if not isinstance(node, Node):
-        return None
-    if node.op == "placeholder":
-        return owned(node)
-    inputs = {n: constant_value(n, owned) for n in node.all_input_nodes}
-    operation = getattr(node.target, "_op", None)
-    if operation is None or not inputs or any(v is None for v in inputs.values()):
-        return None
-    args, kwargs = torch.fx.map_arg((node.args, node.kwargs), lambda n: inputs[n])
-    with torch.no_grad():
-        return cast("Tensor", operation(*args, **kwargs))
+class ConstantValues:
+    """Called with a node of a graph: its tensor, if it is a placeholder that `owned` has a tensor
+    for, or what calls compute from such alone; otherwise None."""
+
+    def __init__(self, owned: Callable[[Node], Tensor | None]) -> None:
+        self._owned = owned
+        self._varying: dict[Graph, set[Node]] = {}
+
+    def __call__(self, node: Any) -> Tensor | None:
+        if not isinstance(node, Node) or node in self._varying_nodes(node.graph):
+            return None
+        needed, pending = {node}, [node]
+        while pending:
+            inputs = [n for n in pending.pop().all_input_nodes if n not in needed]
+            needed.update(inputs)
+            pending += inputs
+        values: dict[Node, Any] = {}
+        with torch.no_grad():
+            for each in sorted(needed):
+                values[each] = self._value(each, values)
+                if values[each] is None:
+                    return None
+        return cast("Tensor", values[node])
+
+    def _value(self, node: Node, values: dict[Node, Any]) -> Any:
+        if node.op == "placeholder":
+            return self._owned(node)
+        args, kwargs = torch.fx.map_arg((node.args, node.kwargs), lambda n: values[n])
+        return node.target._op(*args, **kwargs)  # type: ignore[union-attr]
+
+    def _varying_nodes(self, graph: Graph) -> set[Node]:
+        if graph not in self._varying:
+            found: set[Node] = set()
+            for node in graph.nodes:
+                if node.op == "placeholder":
+                    varies = self._owned(node) is None
+                else:
+                    is_pure = getattr(node.target, "_op", None) is not None
+                    inputs = node.all_input_nodes
+                    varies = not is_pure or not inputs or not found.isdisjoint(inputs)
+                if varies:
+                    found.add(node)
+            self._varying[graph] = found
+        return self._varying[graph]
 
 
 def tensor_of(node: Node) -> Tensor:
@@ -130,6 +160,8 @@ class Lowering:
         self.payload = Payload()
         graph = program.graph_module.graph
         self.tensors: dict[Node, Tensor] = {}
+        # Node -> the tensor that it stands for, if it is a constant; else None.
+        self.constant: Constants = ConstantValues(self.tensors.get)
         self._ids: dict[tuple[Node, bool], int] = {}  # (node, is NHWC)
         self._slots: dict[Node, int] = {}
         self._done: set[Node] = set()
@@ -234,10 +266,6 @@ class Lowering:
         """The file of the first constant of a call that is tagged with one; all of the call's
         constants go there."""
         return next(filter(None, map(self._files.get, node.all_input_nodes)), None)
-
-    def constant(self, node: Any) -> Tensor | None:
-        """The tensor that a node stands for, if it is a constant; else None."""
-        return constant_value(node, lambda n: self.tensors.get(n))
 
     def _lower(self, node: Node) -> None:
         if node.target is operator.getitem:

@@ -22,10 +22,11 @@ from tests.interop.xnnpack_cases import CASES, Case, quantized_pt2e
 from tests.interop.xnnpack_test import ROUNDINGS, STEP
 
 FLOAT = [name for name, case in CASES.items() if case().recipe == "float"]
-# Norms, masks, and what the payload cannot say: half precision of some kinds, unknown extents.
+# Norms, masks, loops, and what the payload cannot say: half precision of some kinds, unknown
+# extents.
 PARTLY = (
     *("block", "block_half", "block_tanh", "conv_next", "patches", "rotary", "rotary_half"),
-    *("parts_dynamic", "pools_half", "unary_half"),
+    *("parts_dynamic", "pools_half", "recurrent", "unary_half"),
 )
 STATIC = [n for n, case in CASES.items() if case().recipe in ("int8_static", "int8_per_tensor")]
 

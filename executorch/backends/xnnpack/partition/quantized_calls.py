@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from torch.export import ExportedProgram
 from torch.fx import Node
 
-from executorch.backends.xnnpack.lowering import aten, constant_value, constants_of
+from executorch.backends.xnnpack.lowering import ConstantValues, aten, constants_of
 from executorch.backends.xnnpack.quantized import Constants, DynamicLayer, match
 from executorch.backends.xnnpack.rules import rule_of
 from executorch.backends.xnnpack.static_quantization import (
@@ -21,9 +21,7 @@ Reasons = dict[Node, str]
 
 def constants_in(program: ExportedProgram) -> Constants:
     data = constants_of(program)
-    return lambda node: constant_value(
-        node, lambda n: data.get(n.name) if n.meta.get("is_constant") else None
-    )
+    return ConstantValues(lambda n: data.get(n.name) if n.meta.get("is_constant") else None)
 
 
 def dynamic_layers(program: ExportedProgram) -> tuple[dict[Node, DynamicLayer], Reasons]:

@@ -301,3 +301,26 @@ def test_integer_products_of_torchao_are_delegated() -> None:
     # Rows are rounded to other steps: here and there each number moves by half a step of a row.
     bound = (x.abs().amax(1, keepdim=True) / 127.5 * weights).max()
     torch.testing.assert_close(run(edge, (x,)), expected, rtol=0, atol=float(bound))
+
+
+def test_constants_that_are_computed_in_many_steps_are_found_once() -> None:
+    """Each step reads the one before twice: as an expression it has 2^60 parts."""
+
+    class Doubled(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.register_buffer("weights", torch.randn(4, 4))
+
+        def forward(self, x: Tensor) -> Tensor:
+            weights = self.weights
+            for _ in range(60):
+                weights = (weights + weights.t()) * 0.5
+            return x @ weights
+
+    model, x = Doubled().eval(), torch.randn(3, 4)
+    edge = to_edge_transform_and_lower(
+        torch.export.export(model, (x,)), partitioner=[XnnpackPartitioner()]
+    )
+    method = Runtime.get().load_program(edge.to_executorch().buffer).load_method("forward")
+    assert method is not None
+    torch.testing.assert_close(method.execute([x])[0], model(x))
