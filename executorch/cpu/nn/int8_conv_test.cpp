@@ -207,6 +207,8 @@ const Sizes kSizes[] = {
     {"transposed, cropped", 1, 4, 4, {2, 3}, 1, 2, 1, 1, 4, 2, true},
     {"transposed, overlapping", 2, 5, 4, {4, 5}, 2, 1, 1, 1, 8, 6, true},
     {"transposed, dilated", 2, 4, 5, {5, 4}, 3, 2, 2, 2, 3, 2, true, false, 1},
+    {"transposed, depthwise", 2, 5, 6, {4, 3}, 2, 1, 1, 70, 1, 1, true},
+    {"transposed, a phase without outputs", 1, 2, 3, {3, 3}, 3, 2, 1, 5, 1, 1, true},
     {"depthwise", 2, 6, 5, {3, 3}, 1, 1, 1, 70, 1, 1, false, true},
     {"depthwise, half a vector", 2, 7, 9, {3, 3}, 1, 1, 1, 32, 1, 1, false, true},
     {"depthwise, one piece, strided", 1, 9, 11, {3, 3}, 2, 1, 1, 16, 1, 1, false, true},

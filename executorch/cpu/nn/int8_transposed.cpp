@@ -92,7 +92,8 @@ bool Int8Conv::pack_phases(Int8Filter& filter) const {
       packed.sums[static_cast<size_t>(j)] = sum;
     }
     const Int8Conv conv = of_phase(i, packed);
-    if (!conv.pack_panels(packed.filter)) return false;
+    const bool is_empty = conv.axis[0].out == 0 || conv.axis[1].out == 0;
+    if (!is_empty && !conv.pack(packed.filter)) return false;
   }
   return true;
 }
