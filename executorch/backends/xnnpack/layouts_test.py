@@ -161,6 +161,18 @@ def test_results_in_a_part_of_the_range_are_computed_in_integers(bounds: tuple[i
         torch.testing.assert_close(got, want, rtol=0, atol=1.01 * width, check_stride=False)
 
 
+def test_images_of_one_channel_are_convolved_as_others() -> None:
+    torch.manual_seed(0)
+    conv, x = nn.Conv2d(1, 6, 3, padding=1).eval(), torch.randn(2, 1, 9, 8)
+    edge = lowered(conv, (x,))
+    (module,) = get_lowered_backend_modules(edge.exported_program().graph_module)
+    nodes = json.loads(_native.read_payload(module.processed_bytes))["xnodes"]
+    assert "XNNConv2d" in [node["xnode_union_type"] for node in nodes]
+    torch.testing.assert_close(run(edge, x)[0], conv(x))
+    edge = lowered(quantized(conv, (x,), is_per_channel=True), (x,))
+    assert (run(edge, x)[0] - conv(x)).abs().max() <= 4 * step(conv(x))
+
+
 def test_transposed_filters_with_one_output_channel_are_taken() -> None:
     torch.manual_seed(0)
     conv, x = nn.ConvTranspose2d(2, 1, 3, 2, 1).eval(), torch.randn(1, 2, 8, 8)

@@ -116,7 +116,7 @@ def _convolution(to: Lowering, node: Node) -> None:
         (result,) = norm.users
         to.skip(norm, result)
     transposed, w = argument(node, "transposed"), kernel.filter
-    depthwise = not transposed and w.shape[1] == 1
+    depthwise = not transposed and w.shape[1] == 1 and argument(node, "groups") > 1
     laid_out = (w.transpose(0, 1) if depthwise else w).permute(0, 2, 3, 1)
     bias_id = NO_ID
     if integers is not None:

@@ -91,6 +91,7 @@ const Convolution kConvolutions[] = {
     {Kind::XNNConv2d, {1, 5, 5, 3}, {1, 1}, 2, 0, 1, 1, 3, 2},
     {Kind::XNNDepthwiseConv2d, {2, 6, 5, 7}, {3, 3}, 1, 1, 1, 7, 1, 1},
     {Kind::XNNDepthwiseConv2d, {1, 7, 7, 3}, {5, 5}, 2, 2, 1, 3, 1, 2},
+    {Kind::XNNDepthwiseConv2d, {2, 6, 9, 1}, {3, 2}, 1, 1, 1, 1, 1, 6},
     {Kind::XNNConvTranspose2d, {1, 4, 5, 3}, {3, 3}, 2, 1, 1, 1, 3, 4, 1},
     {Kind::XNNConvTranspose2d, {2, 3, 3, 4}, {2, 2}, 2, 0, 1, 2, 2, 3},
 };
@@ -208,6 +209,16 @@ TEST(XnnpackConvolution, ComputesTheSameOnPlanesBetweenTransposes) {
     add_convolution(b, last, small, narrow, 7);
     b.unary(Kind::XNNGlobalAvgPooling2d, narrow, mean);
     b.binary(Kind::XNNSubtract, narrow, mean, y);
+  });
+}
+
+TEST(XnnpackConvolution, ComputesTheSameOfOneChannelOnPlanes) {
+  const Image in{2, 10, 12, 1};
+  const Convolution layer{Kind::XNNDepthwiseConv2d, in, {3, 3}, 1, 1, 1, 1, 1, 20};
+  compare_layouts(in, layer.out(), 9, [&](PayloadBuilder& b, uint32_t x, uint32_t y) {
+    const uint32_t wide = b.inner(Type::fp32, layer.out().dims());
+    add_convolution(b, layer, x, wide, 3);
+    b.unary(Kind::XNNAbs, wide, y);
   });
 }
 

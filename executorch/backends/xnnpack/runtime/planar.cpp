@@ -38,7 +38,8 @@ class Choice {
     // a convolution profits from it.
     std::vector<bool> dense(group_.size()), convolves(group_.size());
     for (const Node& node : graph.nodes) {
-      if (node.kind == Kind::XNNConv2d || node.kind == Kind::XNNConvTranspose2d) {
+      if (node.kind == Kind::XNNConv2d || node.kind == Kind::XNNConvTranspose2d ||
+          (node.kind == Kind::XNNDepthwiseConv2d && node.groups == 1)) {
         convolves[group_of(node.output[0])] = true;
       }
       const bool by_element = node.operation->is_elementwise || has_dims(node);
