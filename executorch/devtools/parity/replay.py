@@ -172,7 +172,13 @@ class Replay:
         if target is None:
             self.unchecked[full] = "PyTorch does not know it"
             return
+        if name == "aten::copy_" and not ran:  # of a loop that the runtime ran as one call
+            known[call.args[0]] = runner._value(call.args[0])
+            self.unchecked[full] = "the loop around it ran as one call"
+            return
         written = [call.args[i] for i in _written(target)]
+        if not written and not ran:
+            return  # it made a number that only such a loop reads
         found = [runner._value(i) if ran else None for i in written]
         if name in _UNCHECKED or torch.Tag.nondeterministic_seeded in target.tags:
             self._learn(known, written, found)
