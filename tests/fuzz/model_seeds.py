@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from torch.export import Dim, export
 from torch.nn import functional as F
 
-from executorch.exir import schema, to_edge
+from executorch.exir import dynamic_steps, schema, to_edge
 from executorch.kernels.optimized import fusion_images_test as images
 from executorch.kernels.optimized import fusion_test as models
 from tests.fuzz.operator_seeds import ROOT, add_kernel, is_current, stamp_of
@@ -63,6 +63,19 @@ class Sequence(nn.Module):
         return best.values, y.cumsum(-1).gather(-1, best.indices)
 
 
+class Recurrent(nn.Module):
+    """Loops over steps, each of which fusion makes one call."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lstm, self.gru = nn.LSTM(3, 5, bidirectional=True), nn.GRU(10, 6)
+
+    def forward(self, x: Tensor) -> tuple[Tensor, ...]:
+        y, (_, cells) = self.lstm(x)
+        z, last = self.gru(y)
+        return z.tanh() + 1, last, cells
+
+
 def exported() -> Iterator[tuple[str, nn.Module, tuple[Tensor, ...], Any]]:
     length, batch = {1: Dim("t", max=LENGTH)}, {0: Dim("b", max=4)}
     rows = torch.randn(1, 5, WIDTH)
@@ -88,6 +101,8 @@ def exported() -> Iterator[tuple[str, nn.Module, tuple[Tensor, ...], Any]]:
     )
     indices = torch.randint(0, 7, (2, 6))
     yield "sequence", Sequence(), (torch.randn(2, 4, 6), indices), None
+    with dynamic_steps():  # while the caller exports
+        yield "recurrent", Recurrent(), (torch.randn(5, 2, 3),), ({0: Dim("steps", max=9)},)
 
 
 def loop() -> bytes:
