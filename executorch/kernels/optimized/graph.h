@@ -208,7 +208,8 @@ class Graph {
   /// It reads and writes the values `inputs`.
   void replace_loop(int first, int last, int node, FusedCall* call, const std::vector<int>& inputs);
   /// Makes the live nodes that read `from` read `to` instead. Returns false and changes nothing if
-  /// `from` is an item of a list, or if one of them may run after `to` was written anew. Call finish_forwards() after the last forward().
+  /// `from` is an item of a list, or if one of them may run after `to` was written anew. Call
+  /// finish_forwards() after the last forward().
   bool forward(int from, int to);
   void finish_forwards();
   /// Keeps the changes of forward(), which the destructor otherwise takes back.
