@@ -56,7 +56,12 @@ def _rnn_step(
     share: Tensor,
     weights: Sequence[Tensor],
 ) -> Sequence[Tensor]:
-    return [function(functional.linear(carried[0], *weights) + share)]
+    return [function(_product(carried[0], *weights) + share)]
+
+
+def _product(x: Tensor, weights: Tensor, bias: Tensor | None = None) -> Tensor:
+    """Of weights that were transposed outside of the loop, while the program was exported."""
+    return torch.mm(x, weights) if bias is None else torch.addmm(bias, x, weights)
 
 
 def _lstm_step(
@@ -64,18 +69,18 @@ def _lstm_step(
 ) -> Sequence[Tensor]:
     hidden, cell = carried
     is_projected = hidden.shape[1] != cell.shape[1]
-    gates = functional.linear(hidden, *(weights[:-1] if is_projected else weights)) + share
+    gates = _product(hidden, *(weights[:-1] if is_projected else weights)) + share
     into, forget, update, out = gates.chunk(4, 1)
     cell = forget.sigmoid() * cell + into.sigmoid() * update.tanh()
     hidden = out.sigmoid() * cell.tanh()
-    return [functional.linear(hidden, weights[-1]) if is_projected else hidden, cell]
+    return [_product(hidden, weights[-1]) if is_projected else hidden, cell]
 
 
 def _gru_step(
     carried: Sequence[Tensor], share: Tensor, weights: Sequence[Tensor]
 ) -> Sequence[Tensor]:
     (hidden,) = carried
-    reset, update, new = functional.linear(hidden, *weights).chunk(3, 1)
+    reset, update, new = _product(hidden, *weights).chunk(3, 1)
     reset_in, update_in, new_in = share.chunk(3, 1)
     reset, update = (reset + reset_in).sigmoid(), (update + update_in).sigmoid()
     new = (new_in + new * reset).tanh()
@@ -127,11 +132,12 @@ class _Layers:
     ) -> tuple[Tensor, Sequence[Tensor]]:
         """(outputs of all steps, what the last step carries on), of layer and direction `k`."""
         input_weight, weight, *rest = self.weights[k]
-        input_bias, bias, *projection = rest if self.has_biases else (None, None, *rest)
+        input_bias = rest[0] if self.has_biases else None
         is_backward = k % self.directions == 1
         shares = functional.linear(x, input_weight, input_bias)
         shares = shares.flip(0) if is_backward else shares
-        operands = [each for each in (weight, bias, *projection) if each is not None]
+        projection = rest[2 * self.has_biases :]
+        operands = [weight.t(), *rest[1:2] * self.has_biases, *(each.t() for each in projection)]
 
         def combine(*given: Tensor) -> list[Tensor]:
             n = len(hidden)
