@@ -67,7 +67,7 @@ HWY_INLINE V NextState(const V (&sums)[kGates], const V (&shares)[kGates], V old
     return hn::Add(hn::Mul(hn::Sub(old, next), keep), next);
   } else {
     const V x = hn::Add(sums[0], shares[0]);
-    return kCell == Cell::Tanh ? Tanh(d, x) : hn::Max(x, hn::Zero(d));
+    return kCell == Cell::Tanh ? Tanh(d, x) : KeepNaN(x, hn::Max(x, hn::Zero(d)));
   }
 }
 

@@ -127,6 +127,17 @@ TEST_P(Recurrent_, IsRefusedMemoryBeforeAnythingIsWritten) {
   for (float x : layer.out) ASSERT_EQ(x, 7.0f);
 }
 
+TEST_P(Recurrent_, KeepsNaN) {
+  for (Cell cell : {Cell::Lstm, Cell::Gru, Cell::Tanh, Cell::Relu}) {
+    SCOPED_TRACE(static_cast<int>(cell));
+    Layer layer(cell, 3, 1, 9, false, true);
+    std::fill(layer.shares.begin(), layer.shares.begin() + Recurrent::gates(cell) * 9, NAN);
+    HeapScratch scratch;
+    ASSERT_TRUE(layer.r.run(scratch));
+    for (float x : layer.out) ASSERT_TRUE(std::isnan(x));
+  }
+}
+
 TEST_P(Recurrent_, WritesNothingWithoutSteps) {
   Layer layer(Cell::Lstm, 0, 2, 9, false, true);
   const std::vector<float> h = layer.h;
