@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch.export import ExportedProgram
 
 from executorch.exir import (
     EdgeProgramManager,
@@ -287,7 +286,7 @@ def _quantize(
 
 def _captured(
     model: torch.nn.Module, inputs: tuple[Any, ...], shapes: Any, strict: bool
-) -> ExportedProgram:
+) -> torch.export.ExportedProgram:
     # Dynamo, which strict means, does not look into the loops.
     steps = nullcontext() if strict else dynamic_steps()
     with torch.no_grad(), steps:
@@ -323,8 +322,7 @@ class TorchExportStage(_Stage):
         programs = {}
         for method, model in data.items():
             shapes = (context.get("dynamic_shapes") or {}).get(method)
-            example = _examples(context, method)[0]
-            programs[method] = _captured(model, example, shapes, self._strict)
+            programs[method] = _captured(model, _examples(context, method)[0], shapes, self._strict)
             for transform in self._passes:
                 programs[method] = transform(method, programs[method])
         return programs
