@@ -18,11 +18,19 @@ HWY_BEFORE_NAMESPACE();
 namespace executorch::cpu {
 namespace HWY_NAMESPACE {
 
-constexpr int64_t kRun = 2048;    // elements, or rows times 32, whose sum is kept in float
+constexpr int64_t kRun = 2048;    // elements whose sum is kept in float
+constexpr int64_t kColumnRun = 64;  // rows of columns whose sums are kept in float
 constexpr int64_t kShort = 64;    // elements of rows of which some are reduced together
 constexpr int64_t kWide = 1024;   // columns of one task
 constexpr int64_t kPart = 65536;  // elements of one task where there are few outputs
 constexpr int64_t kMaxParts = 32;
+
+/// x[0..n) in the first lanes.
+template <class T>
+HWY_INLINE V LoadUpTo(const T* x, int64_t n) {
+  const Floats d;
+  return n < kLanes ? LoadFloatsN(d, x, static_cast<size_t>(n)) : LoadFloats(d, x);
+}
 
 /// `extreme`, or NaN if a lane of v is.
 HWY_INLINE float OrNaN(V v, float extreme) {
@@ -32,24 +40,29 @@ HWY_INLINE float OrNaN(V v, float extreme) {
 
 /// The operations on vectors, and on doubles, in which the results of runs are merged.
 struct SumOp {
+  static constexpr bool kHasIndex = false;
   static constexpr float kStart = 0;
   static V Fold(V a, V b) { return hn::Add(a, b); }
   static float Lanes(V v) { return hn::GetLane(hn::SumOfLanes(Floats(), v)); }
   static double Merge(double a, double b) { return a + b; }
 };
 struct MaxOp {
+  static constexpr bool kHasIndex = true;
   static constexpr float kStart = -std::numeric_limits<float>::infinity();
   static V Fold(V a, V b) {  // NaN if either is
     return hn::IfThenElse(hn::IsNaN(a), a, hn::IfThenElse(hn::Lt(b, a), a, b));
   }
+  static hn::Mask<Floats> Beats(V a, V b) { return hn::Lt(b, a); }
   static float Lanes(V v) { return OrNaN(v, hn::GetLane(hn::MaxOfLanes(Floats(), v))); }
   static double Merge(double a, double b) { return a > b || std::isnan(a) ? a : b; }
 };
 struct MinOp {
+  static constexpr bool kHasIndex = true;
   static constexpr float kStart = std::numeric_limits<float>::infinity();
   static V Fold(V a, V b) {
     return hn::IfThenElse(hn::IsNaN(a), a, hn::IfThenElse(hn::Lt(a, b), a, b));
   }
+  static hn::Mask<Floats> Beats(V a, V b) { return hn::Lt(a, b); }
   static float Lanes(V v) { return OrNaN(v, hn::GetLane(hn::MinOfLanes(Floats(), v))); }
   static double Merge(double a, double b) { return a < b || std::isnan(a) ? a : b; }
 };
@@ -111,40 +124,76 @@ int64_t ShortRows(const float* HWY_RESTRICT x, int64_t outer, int64_t n, int64_t
   return row;
 }
 
-/// Reduces `width` <= kWide neighbouring columns over n rows.
+/// Reduces `width` <= kWide neighbouring columns over n <= kColumnRun rows.
+template <class Op, class T>
+void ColumnRun(const T* HWY_RESTRICT x, int64_t step, int64_t n, int64_t width,
+               float* HWY_RESTRICT acc) {
+  const Floats d;
+  std::fill_n(acc, width, Op::kStart);
+  for (int64_t i = 0; i < n;) {
+    const T* row = x + i * step;
+    const bool four = i + 4 <= n;
+    int64_t c = 0;
+    for (; c + kLanes <= width; c += kLanes) {
+      const T* at = row + c;
+      V v = LoadFloats(d, at);
+      if (four) {
+        v = Op::Fold(Op::Fold(v, LoadFloats(d, at + step)),
+                     Op::Fold(LoadFloats(d, at + 2 * step), LoadFloats(d, at + 3 * step)));
+      }
+      hn::StoreU(Op::Fold(hn::LoadU(d, acc + c), v), d, acc + c);
+    }
+    if (c < width) {
+      const size_t rest = static_cast<size_t>(width - c);
+      for (int64_t k = 0; k < (four ? 4 : 1); ++k) {
+        const V v = LoadFloatsN(d, row + k * step + c, rest);
+        StoreFloatsN(Op::Fold(LoadFloatsN(d, acc + c, rest), v), d, acc + c, rest);
+      }
+    }
+    i += four ? 4 : 1;
+  }
+}
+
+/// The same over any number of rows.
 template <class Op, class T>
 void Columns(const T* HWY_RESTRICT x, int64_t step, int64_t n, int64_t width,
              double* HWY_RESTRICT result) {
-  const Floats d;
-  constexpr int64_t kRows = kRun / 32;
   HWY_ALIGN float acc[kWide];
   std::fill_n(result, width, static_cast<double>(Op::kStart));
-  for (int64_t begin = 0; begin < n; begin += kRows) {
-    const int64_t end = std::min(n, begin + kRows);
-    std::fill_n(acc, width, Op::kStart);
-    for (int64_t i = begin; i < end;) {
-      const T* row = x + i * step;
-      const bool four = i + 4 <= end;
-      int64_t c = 0;
-      for (; c + kLanes <= width; c += kLanes) {
-        const T* at = row + c;
-        V v = LoadFloats(d, at);
-        if (four) {
-          v = Op::Fold(Op::Fold(v, LoadFloats(d, at + step)),
-                       Op::Fold(LoadFloats(d, at + 2 * step), LoadFloats(d, at + 3 * step)));
-        }
-        hn::StoreU(Op::Fold(hn::LoadU(d, acc + c), v), d, acc + c);
-      }
-      if (c < width) {
-        const size_t rest = static_cast<size_t>(width - c);
-        for (int64_t k = 0; k < (four ? 4 : 1); ++k) {
-          const V v = LoadFloatsN(d, row + k * step + c, rest);
-          StoreFloatsN(Op::Fold(LoadFloatsN(d, acc + c, rest), v), d, acc + c, rest);
-        }
-      }
-      i += four ? 4 : 1;
-    }
+  for (int64_t begin = 0; begin < n; begin += kColumnRun) {
+    ColumnRun<Op>(x + begin * step, step, std::min(kColumnRun, n - begin), width, acc);
     for (int64_t c = 0; c < width; ++c) result[c] = Op::Merge(result[c], acc[c]);
+  }
+}
+
+/// Stores n results of one run each; y may be null. A quotient in float is that in double, rounded.
+template <class T>
+void StoreRun(const float* HWY_RESTRICT acc, int64_t n, double divisor, T* HWY_RESTRICT y) {
+  const Floats d;
+  const V divide = hn::Set(d, static_cast<float>(divisor));
+  for (int64_t c = 0; y != nullptr && c < n; c += kLanes) {
+    const size_t m = static_cast<size_t>(std::min(kLanes, n - c));
+    StoreFloatsN(hn::Div(LoadFloatsN(d, acc + c, m), divide), d, y + c, m);
+  }
+}
+
+/// The extremes of `width` <= kWide neighbouring columns over n >= 1 rows, and their rows.
+template <class Op, class T>
+void ColumnExtremes(const T* HWY_RESTRICT x, int64_t step, int64_t n, int64_t width,
+                    float* HWY_RESTRICT best, int32_t* HWY_RESTRICT rows) {
+  const Floats d;
+  const hn::RebindToSigned<Floats> di;
+  for (int64_t i = 0; i < n; ++i) {
+    const T* const row = x + i * step;
+    for (int64_t c = 0; c < width; c += kLanes) {
+      const V v = LoadUpTo(row + c, width - c);
+      const V old = i == 0 ? v : hn::Load(d, best + c);
+      const auto is_better = hn::Or(Op::Beats(v, old), hn::AndNot(hn::IsNaN(old), hn::IsNaN(v)));
+      const auto at = i == 0 ? hn::Zero(di) : hn::Load(di, rows + c);
+      hn::Store(hn::IfThenElse(is_better, v, old), d, best + c);
+      const auto now = hn::Set(di, static_cast<int32_t>(i));
+      hn::Store(hn::IfThenElse(hn::RebindMask(di, is_better), now, at), di, rows + c);
+    }
   }
 }
 
@@ -181,6 +230,24 @@ void Block(const Reduce& a, int64_t first, int64_t count, int64_t begin, int64_t
   }
 }
 
+/// Columns of one run, and extremes of columns with their rows: results are stored as they are.
+template <class Op, class T>
+void ColumnBlock(const Reduce& a, int64_t first, int64_t count) {
+  const T* const x = static_cast<const T*>(a.x) + first / a.inner * a.x_outer + first % a.inner;
+  T* const y = a.y == nullptr ? nullptr : static_cast<T*>(a.y) + first;
+  HWY_ALIGN float acc[kWide];
+  if constexpr (Op::kHasIndex) {
+    if (a.indices != nullptr) {
+      HWY_ALIGN int32_t rows[kWide];
+      ColumnExtremes<Op>(x, a.x_step, a.n, count, acc, rows);
+      std::copy_n(rows, count, a.indices + first);
+      return StoreRun(acc, count, 1, y);
+    }
+  }
+  ColumnRun<Op>(x, a.x_step, a.n, count, acc);
+  StoreRun(acc, count, a.divisor, y);
+}
+
 template <class Op, class T>
 bool RunAs(const Reduce& a, Scratch& scratch) {
   T* y = static_cast<T*>(a.y);
@@ -195,10 +262,21 @@ bool RunAs(const Reduce& a, Scratch& scratch) {
     return a.inner == 1 ? std::min(wide, a.outer - first)
                         : std::min(wide, a.inner - block % per_outer * wide);
   };
+  const int64_t grain = std::max<int64_t>(16384 / (n * wide), 1);
+  const bool is_run = a.n <= kColumnRun && static_cast<float>(a.divisor) == a.divisor;
+  if (a.inner > 1 && (is_run || a.indices != nullptr)) {
+    parallel_for(blocks, grain, [&](int64_t begin, int64_t end) HWY_ATTR {
+      for (int64_t b = begin; b < end; ++b) {
+        int64_t first;
+        const int64_t count = extent(b, first);
+        ColumnBlock<Op, T>(a, first, count);
+      }
+    });
+    return true;
+  }
   const int64_t parts =
       blocks >= 8 ? 1 : std::clamp<int64_t>(n * wide / kPart, 1, std::min(kMaxParts, n));
   if (parts == 1) {
-    const int64_t grain = std::max<int64_t>(16384 / (n * wide), 1);
     parallel_for(blocks, grain, [&](int64_t begin, int64_t end) HWY_ATTR {
       double result[kWide];
       for (int64_t b = begin; b < end; ++b) {
@@ -245,8 +323,7 @@ int64_t IndexOf(const T* HWY_RESTRICT x, int64_t n, float value) {
   const V wanted = hn::Set(d, value);
   const bool nan = value != value;
   for (int64_t i = 0; i < n; i += kLanes) {
-    const V v =
-        n - i < kLanes ? LoadFloatsN(d, x + i, static_cast<size_t>(n - i)) : LoadFloats(d, x + i);
+    const V v = LoadUpTo(x + i, n - i);
     const intptr_t at = hn::FindFirstTrue(d, nan ? hn::IsNaN(v) : hn::Eq(v, wanted));
     if (at >= 0) return i + at;
   }
@@ -295,6 +372,7 @@ HWY_EXPORT(RunExtreme);
 bool Reduce::run(Scratch& scratch) const {
   if (outer <= 0 || inner <= 0) return true;
   if (!is_countable(outer, n, inner)) return false;
+  if (indices != nullptr && n > std::numeric_limits<int32_t>::max()) return false;
   return HWY_DYNAMIC_DISPATCH(RunReduce)(*this, scratch);
 }
 

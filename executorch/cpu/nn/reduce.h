@@ -11,9 +11,11 @@ namespace executorch::cpu {
 /// y[o,c] = op over i < n of x[o * x_outer + i * x_step + c],   o < outer, c < inner, y dense
 ///   Sum       the sum divided by `divisor`; runs are added in float, their sums in double
 ///   Max, Min  NaN if an element is NaN; for n = 0, -infinity and infinity
+/// `indices`, which may be null, gets the i of the first element that is the maximum or minimum
+/// (the first NaN, if there is one); then y may be null, and inner > 1 and n > 0 are needed.
 /// Sizes >= 0; inner = 1 needs x_step = 1. Threads share the work; results do not depend on their
-/// number. run() returns false, before anything is written, if memory is refused or a product of
-/// sizes exceeds int64.
+/// number. run() returns false, before anything is written, if memory is refused, a product of
+/// sizes exceeds int64, or indices exceed int32.
 struct Reduce {
   enum class Op : uint8_t { Sum, Max, Min };
   Type type = Type::F32;  // of x and y
@@ -23,6 +25,7 @@ struct Reduce {
   int64_t x_outer = 0, x_step = 1;
   const void* x = nullptr;
   void* y = nullptr;
+  int64_t* indices = nullptr;
 
   [[nodiscard]] bool run(Scratch& scratch) const;
 };

@@ -75,6 +75,50 @@ TEST_P(Reduce_, ExtremesAreNaNIfAnElementIs) {
   }
 }
 
+/// The row of the first extreme of column c: NaN counts as the extreme.
+int64_t first_extreme(Op op, const std::vector<float>& x, int64_t n, int64_t inner, int64_t c) {
+  int64_t best = 0;
+  for (int64_t i = 1; i < n; ++i) {
+    const float v = x[static_cast<size_t>(i * inner + c)];
+    const float old = x[static_cast<size_t>(best * inner + c)];
+    if (std::isnan(old)) break;
+    if (std::isnan(v) || (op == Op::Max ? v > old : v < old)) best = i;
+  }
+  return best;
+}
+
+TEST_P(Reduce_, FindsTheFirstExtremesOfColumns) {
+  for (Op op : {Op::Max, Op::Min}) {
+    for (const int64_t n : {1, 3, 70}) {
+      for (const int64_t inner : {2, 19, 1100}) {
+        SCOPED_TRACE(testing::Message() << n << " x " << inner);
+        std::vector<float> x = normal_floats(static_cast<size_t>(n * inner));
+        for (float& v : x) v = std::round(v * 2);  // with equal elements
+        x[static_cast<size_t>(n / 2 * inner)] = NAN;
+        x[static_cast<size_t>((n - 1) * inner)] = NAN;
+        x[1] = op == Op::Max ? -INFINITY : INFINITY;
+        std::vector<float> y(static_cast<size_t>(inner));
+        std::vector<int64_t> at(static_cast<size_t>(inner)), alone(at);
+        Reduce a{Type::F32, op, 1, 1, n, inner, 0, inner, x.data(), y.data(), at.data()};
+        run(a);
+        for (int64_t c = 0; c < inner; ++c) {
+          const int64_t want = first_extreme(op, x, n, inner, c);
+          ASSERT_EQ(at[static_cast<size_t>(c)], want) << c;
+          const float value = x[static_cast<size_t>(want * inner + c)];
+          ASSERT_EQ(std::isnan(y[static_cast<size_t>(c)]), std::isnan(value)) << c;
+          if (c > 0) {
+            ASSERT_EQ(y[static_cast<size_t>(c)], value) << c;
+          }
+        }
+        a.y = nullptr;
+        a.indices = alone.data();
+        run(a);
+        EXPECT_EQ(alone, at);
+      }
+    }
+  }
+}
+
 TEST_P(Reduce_, IsRefusedMemoryBeforeAnythingIsWritten) {
   const std::vector<float> x(300000);
   float y = 7;

@@ -106,9 +106,7 @@ void extreme(KernelRuntimeContext& ctx, const char* op, const Tensor& self, uint
              "%s: the reduced dims of a tensor of shape %s have no elements", op,
              ShapeText(self).c_str());
   using Op = executorch::cpu::Reduce::Op;
-  if (indices == nullptr && values->scalar_type() == self.scalar_type() &&
-      reduce_by_engine(ctx, r, *values, largest ? Op::Max : Op::Min, 1))
-    return;
+  if (reduce_by_engine(ctx, r, values, largest ? Op::Max : Op::Min, 1, indices)) return;
   with_compute(compute_of(self.scalar_type()), [&](auto tag) {
     using C = decltype(tag);
     const auto finish = [&](const auto& state, const int64_t* at) {

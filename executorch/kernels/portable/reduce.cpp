@@ -104,7 +104,7 @@ Tensor& sum(KernelRuntimeContext& ctx, const char* op, const Tensor& self,
       toString(self.scalar_type()), toString(out.scalar_type()));
   if (!prepare(ctx, op, self, mask, keepdim, false, {&out}, r)) return out;
   const double n = static_cast<double>(r.reduced.numel);
-  if (reduce_by_engine(ctx, r, out, executorch::cpu::Reduce::Op::Sum, mean ? n : 1)) return out;
+  if (reduce_by_engine(ctx, r, &out, executorch::cpu::Reduce::Op::Sum, mean ? n : 1)) return out;
   if (mean) {
     reduce_into<Sum>(r, out, [n](const auto& s) { return static_cast<double>(s.value) / n; });
   } else {

@@ -51,12 +51,13 @@ bool rows_for_engine(const Reduction& r) {
   return engine_type(r.in_type).has_value() && r.reduced.numel > 0 && r.reduced.is_dense(0);
 }
 
-bool reduce_by_engine(KernelRuntimeContext& ctx, const Reduction& r, const Tensor& out,
-                      executorch::cpu::Reduce::Op op, double divisor) {
+bool reduce_by_engine(KernelRuntimeContext& ctx, const Reduction& r, const Tensor* out,
+                      executorch::cpu::Reduce::Op op, double divisor, const Tensor* indices) {
   const auto type = engine_type(r.in_type);
   const Loop& kept = r.kept;
-  if (!type.has_value() || out.scalar_type() != r.in_type || r.reduced.ndim > 1 ||
-      r.reduced.numel == 0 || kept.n_operands != 2 || !kept.is_dense(0)) {
+  const int in = kept.n_operands - 1;
+  if (!type.has_value() || (out != nullptr && out->scalar_type() != r.in_type) ||
+      r.reduced.ndim > 1 || r.reduced.numel == 0 || !kept.is_dense(0) || !kept.is_dense(in - 1)) {
     return false;
   }
   if (kept.numel == 0) return true;
@@ -68,12 +69,14 @@ bool reduce_by_engine(KernelRuntimeContext& ctx, const Reduction& r, const Tenso
   a.n = r.reduced.numel;
   a.x_step = step;
   a.x = r.in;
-  a.y = out.mutable_data_ptr();
-  const bool across = step != 1 && kept.inner_stride(1) == 1;
-  if (across ? kept.ndim > 2 : step != 1 || kept.ndim > 1) return false;
+  if (out != nullptr) a.y = out->mutable_data_ptr();
+  if (indices != nullptr) a.indices = indices->mutable_data_ptr<int64_t>();
+  const bool across = step != 1 && kept.inner_stride(in) == 1;
+  if (across ? kept.ndim > 2 : indices != nullptr || step != 1 || kept.ndim > 1) return false;
   a.inner = across ? kept.sizes[kept.ndim - 1] : 1;
+  if (indices != nullptr && a.inner == 1) return false;
   a.outer = kept.numel / (a.inner > 0 ? a.inner : 1);
-  a.x_outer = kept.ndim > (across ? 1 : 0) ? kept.strides[1][0] : 0;
+  a.x_outer = kept.ndim > (across ? 1 : 0) ? kept.strides[in][0] : 0;
   EngineScratch scratch(ctx);
   return a.run(scratch);
 }

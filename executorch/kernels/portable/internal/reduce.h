@@ -34,10 +34,11 @@ struct Reduction {
                            bool allow_complex = false);
 
 /// Reduces r to `out` by the engine, for F32, F16 and BF16 in a plain layout, with a result of the
-/// same type. Returns false if the engine cannot or gets no scratch memory.
+/// same type. `indices`, which are Long, get the places of extremes of columns; then `out` may be
+/// null. Returns false if the engine cannot or gets no scratch memory.
 [[nodiscard]] bool reduce_by_engine(KernelRuntimeContext& ctx, const Reduction& r,
-                                    const Tensor& out, executorch::cpu::Reduce::Op op,
-                                    double divisor);
+                                    const Tensor* out, executorch::cpu::Reduce::Op op,
+                                    double divisor, const Tensor* indices = nullptr);
 
 constexpr int64_t kReduceGrain = 16384;  // elements of the input
 constexpr int64_t kReduceChunk = 1024;   // elements handed to a fold at once
