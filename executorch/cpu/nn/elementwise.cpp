@@ -5,6 +5,7 @@
 #include <hwy/foreach_target.h>  // must come before highway.h
 
 #include <executorch/cpu/nn/functions-inl.h>
+#include <executorch/cpu/nn/rounded_division-inl.h>
 #include <executorch/cpu/nn/short_math-inl.h>
 #include <executorch/cpu/storage-inl.h>
 
@@ -80,7 +81,10 @@ void CombineAs(Arithmetic op, const Operand& a, const Operand& b, void* y, int64
 #define ET_OPERATION(name, expression) \
   case Arithmetic::name:               \
     return Combine<T>(a, b, y, n, [](auto v, auto w) HWY_ATTR { return expression; });
-  switch (op) { ET_FOR_EACH_ARITHMETIC(ET_OPERATION) }
+  switch (op) {
+    ET_FOR_EACH_ARITHMETIC(ET_OPERATION)
+    ET_FOR_EACH_ROUNDED_DIVISION(ET_OPERATION)
+  }
 #undef ET_OPERATION
 }
 

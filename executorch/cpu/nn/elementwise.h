@@ -27,8 +27,22 @@ struct Elu {
 };
 void apply(const Elu& elu, Type type, const void* x, void* y, int64_t n);
 
-/// Maximum and Minimum are NaN where an operand is NaN.
-enum class Arithmetic : uint8_t { Add, Subtract, Multiply, Divide, Maximum, Minimum, Atan2 };
+/// Maximum and Minimum are NaN where an operand is NaN. A modulo is the remainder of the division
+/// that rounds alike, and exact. Power is a^b.
+enum class Arithmetic : uint8_t {
+  Add,
+  Subtract,
+  Multiply,
+  Divide,
+  Maximum,
+  Minimum,
+  Atan2,
+  TruncDivide,
+  FloorDivide,
+  TruncModulo,
+  FloorModulo,
+  Power,
+};
 /// An array, or if `data` is null a single number.
 struct Operand {
   const void* data = nullptr;

@@ -67,12 +67,12 @@ Tensor& add_scaled(KernelRuntimeContext& ctx, const Rules& rules, const A& a, co
       a, b);
 }
 
-/// An operation of integers that may divide by zero.
-template <class A, class B, class F>
+/// An operation that divides integers, so that a divisor may be zero.
+template <Arithmetic engine_op, class A, class B, class F>
 Tensor& dividing(KernelRuntimeContext& ctx, const char* op, const A& a, const B& b, Tensor& out,
                  F f) {
   bool by_zero = false;
-  elementwise(
+  arithmetic<Kinds::All, engine_op>(
       ctx, {.op = op, .allow_bool = false}, out,
       [f, zero = &by_zero](auto x, auto y) { return f(x, y, zero); }, a, b);
   ET_REQUIRE(ctx, !by_zero, InvalidArgument, out, "%s: an integer is divided by zero", op);
@@ -87,27 +87,27 @@ Tensor& divide(KernelRuntimeContext& ctx, const char* op, const Tensor& a, const
         ctx, {.op = op, .int_to_float = true}, out, [](auto x, auto y) { return x / y; }, a, b);
   }
   if (*rounding_mode == "trunc") {
-    return dividing(ctx, op, a, b, out,
-                    [](auto x, auto y, bool* zero) { return trunc_div(x, y, zero); });
+    return dividing<Arithmetic::TruncDivide>(
+        ctx, op, a, b, out, [](auto x, auto y, bool* zero) { return trunc_div(x, y, zero); });
   }
   ET_REQUIRE(ctx, *rounding_mode == "floor", InvalidArgument, out,
              "%s: rounding_mode is '%.*s', expected None, 'trunc' or 'floor'", op,
              static_cast<int>(rounding_mode->size()), rounding_mode->data());
-  return dividing(ctx, op, a, b, out,
-                  [](auto x, auto y, bool* zero) { return floor_div(x, y, zero); });
+  return dividing<Arithmetic::FloorDivide>(
+      ctx, op, a, b, out, [](auto x, auto y, bool* zero) { return floor_div(x, y, zero); });
 }
 
 template <class B>
 Tensor& remainder(KernelRuntimeContext& ctx, const char* op, const Tensor& a, const B& b,
                   Tensor& out) {
-  return dividing(ctx, op, a, b, out,
-                  [](auto x, auto y, bool* zero) { return floor_mod(x, y, zero); });
+  return dividing<Arithmetic::FloorModulo>(
+      ctx, op, a, b, out, [](auto x, auto y, bool* zero) { return floor_mod(x, y, zero); });
 }
 
 template <class B>
 Tensor& fmod(KernelRuntimeContext& ctx, const char* op, const Tensor& a, const B& b, Tensor& out) {
-  return dividing(ctx, op, a, b, out,
-                  [](auto x, auto y, bool* zero) { return trunc_mod(x, y, zero); });
+  return dividing<Arithmetic::TruncModulo>(
+      ctx, op, a, b, out, [](auto x, auto y, bool* zero) { return trunc_mod(x, y, zero); });
 }
 
 constexpr auto kMultiply = [](auto x, auto y) { return wrapping_mul(x, y); };
@@ -284,9 +284,9 @@ Tensor& fmod_Scalar_out(KernelRuntimeContext& ctx, const Tensor& self, const Sca
 
 Tensor& pow_Tensor_Tensor_out(KernelRuntimeContext& ctx, const Tensor& self, const Tensor& exponent,
                               Tensor& out) {
-  return elementwise(ctx,
-                     {.op = "pow.Tensor_Tensor_out", .allow_bool = false, .steps = kPowerSteps},
-                     out, kPower, self, exponent);
+  return arithmetic<Kinds::All, Arithmetic::Power>(
+      ctx, {.op = "pow.Tensor_Tensor_out", .allow_bool = false, .steps = kPowerSteps}, out, kPower,
+      self, exponent);
 }
 
 Tensor& pow_Tensor_Scalar_out(KernelRuntimeContext& ctx, const Tensor& self, const Scalar& exponent,
@@ -299,7 +299,7 @@ Tensor& pow_Tensor_Scalar_out(KernelRuntimeContext& ctx, const Tensor& self, con
   if (!require_fits(ctx, rules.op, "exponent", exponent, common)) return out;
   if (!is_float(common) || (e != 2 && e != 3 && e != 0.5)) {
     rules.steps = kPowerSteps;
-    return elementwise(ctx, rules, out, kPower, self, exponent);
+    return arithmetic<Kinds::All, Arithmetic::Power>(ctx, rules, out, kPower, self, exponent);
   }
   const auto with = [&](const auto& f) -> Tensor& {
     return elementwise<Kinds::Float>(ctx, rules, out, f, self, exponent);
@@ -311,8 +311,9 @@ Tensor& pow_Tensor_Scalar_out(KernelRuntimeContext& ctx, const Tensor& self, con
 
 Tensor& pow_Scalar_out(KernelRuntimeContext& ctx, const Scalar& self, const Tensor& exponent,
                        Tensor& out) {
-  return elementwise(ctx, {.op = "pow.Scalar_out", .allow_bool = false, .steps = kPowerSteps}, out,
-                     kPower, self, exponent);
+  return arithmetic<Kinds::All, Arithmetic::Power>(
+      ctx, {.op = "pow.Scalar_out", .allow_bool = false, .steps = kPowerSteps}, out, kPower, self,
+      exponent);
 }
 
 Tensor& maximum_out(KernelRuntimeContext& ctx, const Tensor& self, const Tensor& other,
