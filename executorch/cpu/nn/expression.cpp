@@ -75,22 +75,30 @@ void RunStep(const Expression::Step& s, const float* a, const float* b, float* y
 #undef ET_UNARY
 }
 
+template <class T>
+void CopyDense(const T* from, int64_t n, float* to) {
+  const Floats d;
+  const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
+  int64_t i = 0;
+  for (; i + lanes <= n; i += lanes) hn::StoreU(LoadFloats(d, from + i), d, to + i);
+  const auto rest = static_cast<size_t>(n - i);
+  if (rest > 0) StoreFloatsN(LoadFloatsN(d, from + i, rest), d, to + i, rest);
+}
+
 /// Copies n elements, `stride` apart, to contiguous floats.
 template <class T>
 void CopyRow(const T* from, int64_t stride, int64_t n, float* to) {
-  const Floats d;
-  const int64_t taken = stride == 0 ? 1 : n;
+  if (stride == 0) {
+    CopyDense(from, 1, to);
+    std::fill_n(to + 1, n - 1, to[0]);
+    return;
+  }
   T dense[kTile];
-  if (stride > 1 || stride < 0) {
+  if (stride != 1) {
     for (int64_t i = 0; i < n; ++i) dense[i] = from[i * stride];
     from = dense;
   }
-  const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
-  int64_t i = 0;
-  for (; i + lanes <= taken; i += lanes) hn::StoreU(LoadFloats(d, from + i), d, to + i);
-  const auto rest = static_cast<size_t>(taken - i);
-  if (rest > 0) StoreFloatsN(LoadFloatsN(d, from + i, rest), d, to + i, rest);
-  if (stride == 0) std::fill_n(to + 1, n - 1, to[0]);
+  CopyDense(from, n, to);
 }
 
 /// A tile: `rows` rows of n elements along the first two loops.
@@ -99,12 +107,37 @@ struct Tile {
   int64_t size() const { return n * rows; }
 };
 
+/// Rows of fewer elements are copied by CopyShortRows().
+constexpr int64_t kShortRow = 8;
+
+/// Copies a tile of short rows: a loop of few steps for each row would cost more than the copy.
+template <class T>
+void CopyShortRows(const T* from, int64_t stride, int64_t row_stride, Tile tile, float* to) {
+  const int64_t n = tile.n;
+  if (row_stride == 0) {  // one row, repeated
+    CopyRow(from, stride, n, to);
+    for (int64_t done = n; done < tile.size(); done *= 2) {
+      std::copy_n(to, std::min(done, tile.size() - done), to + done);
+    }
+    return;
+  }
+  T dense[kTile];
+  for (int64_t i = 0; i < n; ++i) {
+    for (int64_t r = 0; r < tile.rows; ++r) dense[r * n + i] = from[r * row_stride + i * stride];
+  }
+  CopyDense(dense, tile.size(), to);
+}
+
 /// Returns the elements of a tile as contiguous floats: where they lie, or copied to `buffer`.
 template <class T>
 const float* LoadTile(const T* from, int64_t stride, int64_t row_stride, Tile tile, float* buffer) {
   if (tile.rows > 1 && row_stride == stride * tile.n) tile = {tile.size(), 1};
   if constexpr (std::is_same_v<T, float>) {
     if (stride == 1 && tile.rows == 1) return from;
+  }
+  if (tile.rows > 1 && tile.n < kShortRow) {
+    CopyShortRows(from, stride, row_stride, tile, buffer);
+    return buffer;
   }
   for (int64_t r = 0; r < tile.rows; ++r) {
     CopyRow(from + r * row_stride, stride, tile.n, buffer + r * tile.n);

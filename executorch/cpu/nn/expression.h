@@ -56,7 +56,8 @@ struct Expression {
   void* out = nullptr;
   const Step* steps = nullptr;
   int n_steps = 0;
-  /// The loops, innermost first. It is fastest if the innermost is long and has strides 1 or 0.
+  /// The loops, innermost first. It is fastest if the innermost has strides 1 or 0, and if it, or
+  /// where it is short the two innermost, make up a tile of some hundred elements.
   int n_dims = 0;
   Dim dims[kMaxDims];
 

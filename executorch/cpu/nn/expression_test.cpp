@@ -58,6 +58,14 @@ TEST_P(Expression_, WalksRowsTilesAndTails) {
   }
 }
 
+TEST_P(Expression_, JoinsVeryShortRows) {
+  for (const int64_t n : {1, 2, 3, 7}) {
+    for (const int64_t rows : {2, 255, 256, 700}) {
+      for (const int64_t stride : {1, 3}) Case{rows, n, stride}.run();
+    }
+  }
+}
+
 TEST_P(Expression_, JoinsShortRowsOfPlanes) {
   // x is the middle of padded planes; y is one row of each plane, or dense.
   constexpr int64_t planes = 3, pad = 2;

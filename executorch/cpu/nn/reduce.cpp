@@ -18,11 +18,11 @@ HWY_BEFORE_NAMESPACE();
 namespace executorch::cpu {
 namespace HWY_NAMESPACE {
 
-constexpr int64_t kRun = 2048;    // elements whose sum is kept in float
+constexpr int64_t kRun = 2048;      // elements whose sum is kept in float
 constexpr int64_t kColumnRun = 64;  // rows of columns whose sums are kept in float
-constexpr int64_t kShort = 64;    // elements of rows of which some are reduced together
-constexpr int64_t kWide = 1024;   // columns of one task
-constexpr int64_t kPart = 65536;  // elements of one task where there are few outputs
+constexpr int64_t kShort = 64;      // elements of rows of which some are reduced together
+constexpr int64_t kWide = 1024;     // columns of one task
+constexpr int64_t kPart = 65536;    // elements of one task where there are few outputs
 constexpr int64_t kMaxParts = 32;
 
 /// x[0..n) in the first lanes.
@@ -45,6 +45,20 @@ struct SumOp {
   static V Fold(V a, V b) { return hn::Add(a, b); }
   static float Lanes(V v) { return hn::GetLane(hn::SumOfLanes(Floats(), v)); }
   static double Merge(double a, double b) { return a + b; }
+};
+struct ProductOp {
+  static constexpr bool kHasIndex = false;
+  static constexpr float kStart = 1;
+  static V Fold(V a, V b) { return hn::Mul(a, b); }
+  static double Lanes(V v) {
+    const Floats d;
+    HWY_ALIGN float lanes[static_cast<size_t>(kLanes)];
+    hn::Store(v, d, lanes);
+    double product = 1;
+    for (const float lane : lanes) product *= static_cast<double>(lane);
+    return product;
+  }
+  static double Merge(double a, double b) { return a * b; }
 };
 struct MaxOp {
   static constexpr bool kHasIndex = true;
@@ -350,6 +364,8 @@ void RunExtreme(Type type, bool largest, const void* data, int64_t n, Extreme* r
 
 bool RunReduce(const Reduce& a, Scratch& scratch) {
   switch (a.op) {
+    case Reduce::Op::Product:
+      return WithType<ProductOp>(a, scratch);
     case Reduce::Op::Max:
       return WithType<MaxOp>(a, scratch);
     case Reduce::Op::Min:

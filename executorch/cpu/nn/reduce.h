@@ -1,4 +1,4 @@
-/// Sums, maxima and minima over one dim.
+/// Sums, products, maxima and minima over one dim.
 #pragma once
 
 #include <executorch/cpu/scratch.h>
@@ -10,6 +10,7 @@ namespace executorch::cpu {
 
 /// y[o,c] = op over i < n of x[o * x_outer + i * x_step + c],   o < outer, c < inner, y dense
 ///   Sum       the sum divided by `divisor`; runs are added in float, their sums in double
+///   Product   likewise
 ///   Max, Min  NaN if an element is NaN; for n = 0, -infinity and infinity
 /// `indices`, which may be null, gets the i of the first element that is the maximum or minimum
 /// (the first NaN, if there is one); then y may be null, and inner > 1 and n > 0 are needed.
@@ -17,7 +18,7 @@ namespace executorch::cpu {
 /// number. run() returns false, before anything is written, if memory is refused, a product of
 /// sizes exceeds int64, or indices exceed int32.
 struct Reduce {
-  enum class Op : uint8_t { Sum, Max, Min };
+  enum class Op : uint8_t { Sum, Product, Max, Min };
   Type type = Type::F32;  // of x and y
   Op op = Op::Sum;
   double divisor = 1;

@@ -46,6 +46,27 @@ TEST_P(Reduce_, MatchesDoubleOverAnyDim) {
   }
 }
 
+TEST_P(Reduce_, MultipliesOverAnyDim) {
+  for (const int64_t n : {1, 2, 3, 17, 65, 200}) {
+    for (const int64_t inner : {1, 2, 19}) {
+      SCOPED_TRACE(testing::Message() << n << " x " << inner);
+      constexpr int64_t kOuter = 40;
+      std::vector<float> x = normal_floats(static_cast<size_t>(kOuter * n * inner));
+      for (float& v : x) v = std::copysign(0.8f + std::fabs(v) / 4, v);  // of magnitude 1
+      std::vector<float> y(static_cast<size_t>(kOuter * inner));
+      run(Reduce{Type::F32, Op::Product, 1, kOuter, n, inner, n * inner, inner, x.data(),
+                 y.data()});
+      for (int64_t i = 0; i < kOuter * inner; ++i) {
+        double want = 1;
+        for (int64_t k = 0; k < n; ++k) {
+          want *= x[static_cast<size_t>((i / inner * n + k) * inner + i % inner)];
+        }
+        ASSERT_NEAR(y[static_cast<size_t>(i)], want, std::fabs(want) * 0x1p-24 * (n + 1)) << i;
+      }
+    }
+  }
+}
+
 TEST_P(Reduce_, ANaNOfAShortRowStaysInItsRow) {
   constexpr size_t kRows = 40, kLength = 11;
   for (Op op : {Op::Max, Op::Min}) {

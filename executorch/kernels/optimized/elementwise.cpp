@@ -14,8 +14,10 @@ using Op = Expression::Op;
 constexpr int kInputs = Expression::kMaxInputs;
 // The most instructions of one pass. With more, registers rarely suffice.
 constexpr size_t kMostNodes = 24;
-// The least size of the innermost loop for which interpreting the steps is worthwhile.
+// The least size of the innermost loop, and of the two innermost, for which interpreting the steps
+// is worthwhile.
 constexpr int64_t kShortest = 8;
+constexpr int64_t kFewest = 64;
 
 // An expression but for the addresses: inputs begin `offset` bytes behind those of their tensors.
 struct Prepared {
@@ -95,7 +97,10 @@ bool prepare(const ElementwiseCall& call, Prepared& prepared) {
   View views[kInputs + 1];
   TileLoops loops;
   if (!build_loops(call, views, loops)) return false;
-  if (loops.n > 1 && loops.loops[0].size < kShortest) return false;
+  if (loops.n > 1 && loops.loops[0].size < kShortest &&
+      loops.loops[0].size * loops.loops[1].size < kFewest) {
+    return false;
+  }
   Expression& e = prepared.expression;
   e.type = engine_type(call.out->toTensor());
   e.n_inputs = static_cast<int>(call.inputs.size());

@@ -119,7 +119,8 @@ Tensor& product(KernelRuntimeContext& ctx, const char* op, const Tensor& self,
   uint32_t mask;
   Reduction r;
   if (check_dtype(ctx, op, dtype, out) && dim_mask(ctx, op, dims, self.dim(), true, mask) &&
-      prepare(ctx, op, self, mask, keepdim, false, {&out}, r)) {
+      prepare(ctx, op, self, mask, keepdim, false, {&out}, r) &&
+      !reduce_by_engine(ctx, r, &out, executorch::cpu::Reduce::Op::Product, 1)) {
     reduce_into<Product>(r, out, [](const auto& s) { return s.value; });
   }
   return out;
