@@ -51,6 +51,11 @@ HWY_INLINE hn::Vec<D> LoadFloats(D d, const F16* HWY_RESTRICT p) {
 #endif
 }
 template <class D>
+HWY_INLINE hn::Vec<D> LoadFloats(D d, const uint8_t* HWY_RESTRICT p) {
+  const hn::Rebind<uint8_t, D> bytes;
+  return hn::ConvertTo(d, hn::PromoteTo(hn::RebindToSigned<D>(), hn::LoadU(bytes, p)));
+}
+template <class D>
 HWY_INLINE hn::Vec<D> LoadFloats(D d, const BF16* HWY_RESTRICT p) {
   const hn::Rebind<uint16_t, D> dh;
   const hn::RebindToUnsigned<D> du;

@@ -51,7 +51,48 @@ void ApplyAct(const Activation& act, const float* a, float* y, int64_t n) {
   });
 }
 
-void RunStep(const Expression::Step& s, const float* a, const float* b, float* y, int64_t n) {
+/// y[i] = 1 where a[i] and b[i], or a[i] and `scale`, compare as the step says, else 0
+void RunComparison(const Expression::Step& s, const float* a, const float* b, float* y, int64_t n) {
+  const Floats tag;
+  const auto one = hn::Set(tag, 1.0f), number = hn::Set(tag, s.scale);
+#define ET_COMPARISON(name, test)                                                                  \
+  case Expression::Comparison::name:                                                               \
+    return s.op == Op::Compare                                                                     \
+               ? Zip(a, b, y, n,                                                                   \
+                     [&](auto, auto v, auto w) HWY_ATTR { return hn::IfThenElseZero(test, one); }) \
+               : Each(a, y, n, [&](auto, auto v) HWY_ATTR {                                        \
+                   const auto w = number;                                                          \
+                   return hn::IfThenElseZero(test, one);                                           \
+                 });
+  switch (s.comparison) {
+    ET_COMPARISON(Equal, hn::Eq(v, w))
+    ET_COMPARISON(NotEqual, hn::Ne(v, w))
+    ET_COMPARISON(Less, hn::Lt(v, w))
+    ET_COMPARISON(LessEqual, hn::Le(v, w))
+    ET_COMPARISON(Greater, hn::Gt(v, w))
+    ET_COMPARISON(GreaterEqual, hn::Ge(v, w))
+  }
+#undef ET_COMPARISON
+}
+
+/// y[i] = b[i] where a[i] is not 0, else c[i]
+void RunSelect(const float* a, const float* b, const float* c, float* y, int64_t count) {
+  const Floats d;
+  const size_t lanes = hn::Lanes(d), n = static_cast<size_t>(count);
+  const auto select = [&](auto test, auto v, auto w)
+                          HWY_ATTR { return hn::IfThenElse(hn::Ne(test, hn::Zero(d)), v, w); };
+  size_t i = 0;
+  for (; i + lanes <= n; i += lanes) {
+    hn::StoreU(select(hn::LoadU(d, a + i), hn::LoadU(d, b + i), hn::LoadU(d, c + i)), d, y + i);
+  }
+  if (i < n) {
+    const auto test = LoadFloatsN(d, a + i, n - i), v = LoadFloatsN(d, b + i, n - i);
+    StoreFloatsN(select(test, v, LoadFloatsN(d, c + i, n - i)), d, y + i, n - i);
+  }
+}
+
+void RunStep(const Expression::Step& s, const float* const* registers, float* y, int64_t n) {
+  const float *const a = registers[s.a], *const b = registers[s.b];
   const Floats tag;
   const auto scale = hn::Set(tag, s.scale), shift = hn::Set(tag, s.shift);
 #define ET_BINARY(op, expression) \
@@ -70,6 +111,11 @@ void RunStep(const Expression::Step& s, const float* a, const float* b, float* y
       return apply(s.function, Type::F32, a, y, n);
     case Op::Act:
       return ApplyAct(s.act, a, y, n);
+    case Op::Compare:
+    case Op::CompareTo:
+      return RunComparison(s, a, b, y, n);
+    case Op::Select:
+      return RunSelect(a, b, registers[s.c], y, n);
   }
 #undef ET_BINARY
 #undef ET_UNARY
@@ -163,12 +209,17 @@ void RunTile(const Expression& e, const int64_t* in, int64_t out, Tile tile, boo
              float (*buffer)[kTile]) {
   const float* registers[Expression::kMaxRegisters];
   for (int w = 0; w < e.n_inputs; ++w) {
-    with_type(e.mixed ? e.in_types[w] : e.type, [&](auto t) {
+    const auto load = [&](auto t) {
       using T = decltype(t);
       const T* const from = static_cast<const T*>(e.inputs[w]) + in[w];
       if (e.dims[0].in[w] == 1) prefetch(from + tile.n, tile.n * static_cast<int64_t>(sizeof(T)));
       registers[w] = LoadTile(from, e.dims[0].in[w], e.dims[1].in[w], tile, buffer[w]);
-    });
+    };
+    if (e.is_bool[w]) {
+      load(uint8_t{});
+    } else {
+      with_type(e.mixed ? e.in_types[w] : e.type, load);
+    }
   }
   const bool is_dense = e.dims[0].out == 1 && (tile.rows == 1 || e.dims[1].out == tile.n);
   const bool direct = e.type == Type::F32 && is_dense && !past;
@@ -176,7 +227,7 @@ void RunTile(const Expression& e, const int64_t* in, int64_t out, Tile tile, boo
     const auto& step = e.steps[s];
     const bool last = s + 1 == e.n_steps;
     float* const y = last && direct ? static_cast<float*>(e.out) + out : buffer[step.to];
-    RunStep(step, registers[step.a], registers[step.b], y, tile.size());
+    RunStep(step, registers, y, tile.size());
     registers[step.to] = y;
   }
   if (direct) return;
@@ -231,7 +282,8 @@ void RunExpression(const Expression& e) {
   int64_t elements = 1, moved = size_of(e.type);  // bytes an element
   for (int d = 0; d < e.n_dims; ++d) elements *= e.dims[d].size;
   for (int w = 0; w < e.n_inputs; ++w) {
-    if (e.dims[0].in[w] != 0) moved += size_of(e.mixed ? e.in_types[w] : e.type);
+    const int64_t size = e.is_bool[w] ? 1 : size_of(e.mixed ? e.in_types[w] : e.type);
+    if (e.dims[0].in[w] != 0) moved += size;
   }
   const bool past = e.dims[0].out == 1 && e.dims[0].size * size_of(e.type) >= 8 * kLine &&
                     overflows_caches(elements * moved);

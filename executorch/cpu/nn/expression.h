@@ -33,12 +33,17 @@ struct Expression {
     Abs,
     Apply,  // function(a)
     Act,
+    Compare,    // 1 where a and b compare so, else 0
+    CompareTo,  // 1 where a and scale compare so, else 0
+    Select,     // b where a is not 0, else c
   };
+  enum class Comparison : uint8_t { Equal, NotEqual, Less, LessEqual, Greater, GreaterEqual };
   struct Step {
     Op op = Op::Add;
-    uint8_t to = 0, a = 0, b = 0;
+    uint8_t to = 0, a = 0, b = 0, c = 0;
     float scale = 1, shift = 0;
     Function function = Function::Exp;
+    Comparison comparison = Comparison::Equal;
     Activation act = {};
   };
   /// A loop: its size, and the strides of inputs and result in elements; 0 broadcasts.
@@ -51,6 +56,7 @@ struct Expression {
   Type type = Type::F32;  // of the result, and of the inputs unless `mixed`
   bool mixed = false;
   Type in_types[kMaxInputs] = {};  // if `mixed`
+  bool is_bool[kMaxInputs] = {};   // whether an input is of bytes, 0 or 1, instead
   int n_inputs = 0;
   const void* inputs[kMaxInputs] = {};
   void* out = nullptr;

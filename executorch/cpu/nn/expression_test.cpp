@@ -159,6 +159,51 @@ TEST_P(Expression_, MaximumAndMinimumKeepNaN) {
   }
 }
 
+TEST_P(Expression_, ComparesAndSelects) {
+  using Comparison = Expression::Comparison;
+  constexpr int64_t n = 37;
+  std::vector<float> x(n), y(n), out(n);
+  std::vector<uint8_t> mask(n);
+  for (size_t i = 0; i < n; ++i) {
+    x[i] = i == 5 ? NAN : static_cast<float>(i % 7);
+    y[i] = static_cast<float>(i % 4);
+    mask[i] = i % 3 == 0;
+  }
+  const auto holds = [](Comparison c, float a, float b) {
+    return c == Comparison::Equal       ? a == b
+           : c == Comparison::NotEqual  ? a != b
+           : c == Comparison::Less      ? a < b
+           : c == Comparison::LessEqual ? a <= b
+           : c == Comparison::Greater   ? a > b
+                                        : a >= b;
+  };
+  for (int kind = 0; kind < 6; ++kind) {
+    for (const Op op : {Op::Compare, Op::CompareTo}) {
+      const auto comparison = static_cast<Comparison>(kind);
+      // mask where the comparison holds, else y
+      const Expression::Step steps[] = {
+          {.op = op, .to = 3, .a = 0, .b = 1, .scale = 2, .comparison = comparison},
+          {.op = Op::Select, .to = 4, .a = 3, .b = 2, .c = 1}};
+      Expression e;
+      e.n_inputs = 3;
+      e.inputs[0] = x.data();
+      e.inputs[1] = y.data();
+      e.inputs[2] = mask.data();
+      e.is_bool[2] = true;
+      e.out = out.data();
+      e.steps = steps;
+      e.n_steps = 2;
+      e.n_dims = 1;
+      e.dims[0] = {n, {1, 1, 1}, 1};
+      e.run();
+      for (size_t i = 0; i < n; ++i) {
+        const bool is_true = holds(comparison, x[i], op == Op::Compare ? y[i] : 2);
+        EXPECT_EQ(out[i], is_true ? static_cast<float>(mask[i]) : y[i]) << kind << ", " << i;
+      }
+    }
+  }
+}
+
 TEST_P(Expression_, TakesEmptySizes) {
   const Expression::Step step = {.op = Op::Abs, .to = 1, .a = 0};
   for (const int empty : {0, 1}) {

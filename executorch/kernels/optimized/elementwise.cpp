@@ -1,4 +1,4 @@
-#include <executorch/cpu/nn/expression.h>
+#include <executorch/kernels/optimized/elementwise_steps.h>
 #include <executorch/kernels/optimized/loops.h>
 #include <executorch/kernels/optimized/patterns.h>
 
@@ -7,9 +7,7 @@
 namespace executorch::optimized {
 namespace {
 
-using cpu::Activation;
 using cpu::Expression;
-using Op = Expression::Op;
 
 constexpr int kInputs = Expression::kMaxInputs;
 // The most instructions of one pass. With more, registers rarely suffice.
@@ -29,6 +27,7 @@ struct Prepared {
 struct ElementwiseCall : FusedCall {
   Span<const Operand> inputs;
   cpu::Type in_types[kInputs] = {};
+  bool is_bool[kInputs] = {};
   Span<const Expression::Step> steps;
   // Where all calls have the same sizes and views: what the first call prepares for the others.
   Prepared* fixed = nullptr;
@@ -108,6 +107,7 @@ bool prepare(const ElementwiseCall& call, Prepared& prepared) {
   for (size_t w = 0; w < call.inputs.size(); ++w) {
     prepared.offset[w] = views[w].offset() * call.inputs[w].tensor().element_size();
     e.in_types[w] = call.in_types[w];
+    e.is_bool[w] = call.is_bool[w];
   }
   e.steps = call.steps.data();
   e.n_steps = static_cast<int>(call.steps.size());
@@ -144,149 +144,6 @@ static_assert(TileLoops::kMost <= Expression::kMaxDims);
 
 // ---- When a method is loaded.
 
-// The steps of an expression that compute an instruction. Registers are filled in later.
-struct Computation {
-  Expression::Step steps[2];
-  int n_steps = 0;
-  // The values that a and b of the first step read; -1 if there is none.
-  int a = -1, b = -1;
-};
-
-// Whether node n converts between two different types that the engine stores.
-bool is_cast(const Graph& graph, int n) {
-  return graph.is_cast(n) &&
-         graph.tensor(graph.arg_id(n, 0)).scalar_type() != graph.tensor(graph.out(n)).scalar_type();
-}
-
-class Translator {
- public:
-  explicit Translator(const Graph& graph) : graph_(graph) {}
-
-  std::optional<Computation> translate(int n) const {
-    const std::string_view op = graph_.nodes()[n].op;
-    if (op == "add.out" || op == "sub.out") return sum(n, op == "add.out");
-    if (op == "mul.out") return product(n);
-    if (op == "div.out") return quotient(n);
-    if (op == "maximum.out") return binary(n, Op::Maximum);
-    if (op == "minimum.out") return binary(n, Op::Minimum);
-    if (op == "atan2.out") return binary(n, Op::Atan2);
-    if (op == "add.Scalar_out" && alpha(n)) return linear(n, 1, number(n));
-    if (op == "sub.Scalar_out" && alpha(n)) return linear(n, 1, negative(number(n)));
-    if (op == "rsub.Scalar_out" && alpha(n)) return linear(n, -1, number(n));
-    if (op == "mul.Scalar_out") return linear(n, number(n), 0);
-    if (op == "div.Scalar_out") return scaled(n, Op::Quotient, 0, number(n));
-    if (op == "neg.out") return linear(n, -1, 0);
-    if (op == "reciprocal.out") return scaled(n, Op::Over, 0, 1);
-    if (op == "abs.out") return with(n, {.op = Op::Abs});
-    if (op == "pow.Tensor_Scalar_out") return power(n);
-    if (is_cast(graph_, n)) return with(n, {.op = Op::Act});
-#define ET_ROW(name, function) \
-  if (op == #function ".out") return of_function(n, cpu::Function::name);
-    ET_FUNCTIONS(ET_ROW)
-#undef ET_ROW
-    return activation(n, op);
-  }
-
- private:
-  std::optional<double> number(int n) const {
-    return graph_.constant_number(graph_.arg(n, 1));
-  }
-  static std::optional<double> negative(std::optional<double> x) {
-    return x.has_value() ? std::optional(-*x) : x;
-  }
-  bool alpha(int n) const {
-    return graph_.constant_number(graph_.arg(n, 2)) == 1.0;
-  }
-  // The constant number that argument i of node n is; nothing if it is no such number.
-  std::optional<double> element(int n, size_t i) const {
-    const int v = graph_.arg_id(n, i);
-    return graph_.is_tensor(v) && graph_.tensor(v).dim() <= 1 ? graph_.constant_element(v)
-                                                              : std::nullopt;
-  }
-
-  Computation with(int n, const Expression::Step& step, int a = 0, int b = -1) const {
-    Computation c;
-    c.steps[c.n_steps++] = step;
-    c.a = graph_.arg_id(n, static_cast<size_t>(a));
-    c.b = b < 0 ? -1 : graph_.arg_id(n, static_cast<size_t>(b));
-    return c;
-  }
-  std::optional<Computation> of_function(int n, cpu::Function function) const {
-    return with(n, {.op = Op::Apply, .function = function});
-  }
-  std::optional<Computation> binary(int n, Op op) const {
-    return with(n, {.op = op}, 0, 1);
-  }
-  std::optional<Computation> scaled(int n, Op op, int a, std::optional<double> number) const {
-    if (!number.has_value()) return std::nullopt;
-    return with(n, {.op = op, .scale = static_cast<float>(*number)}, a);
-  }
-  std::optional<Computation> linear(int n, std::optional<double> scale, std::optional<double> shift,
-                                    int a = 0) const {
-    if (!scale.has_value() || !shift.has_value()) return std::nullopt;
-    return with(n,
-                {.op = Op::Linear,
-                 .scale = static_cast<float>(*scale),
-                 .shift = static_cast<float>(*shift)},
-                a);
-  }
-
-  std::optional<Computation> sum(int n, bool plus) const {
-    if (!alpha(n)) return std::nullopt;
-    if (const auto y = element(n, 1)) return linear(n, 1, plus ? *y : -*y);
-    if (const auto x = element(n, 0)) return linear(n, plus ? 1 : -1, *x, 1);
-    return binary(n, plus ? Op::Add : Op::Subtract);
-  }
-  std::optional<Computation> product(int n) const {
-    if (const auto y = element(n, 1)) return linear(n, *y, 0);
-    if (const auto x = element(n, 0)) return linear(n, *x, 0, 1);
-    return binary(n, Op::Multiply);
-  }
-  std::optional<Computation> quotient(int n) const {
-    if (const auto y = element(n, 1)) return scaled(n, Op::Quotient, 0, *y);
-    if (const auto x = element(n, 0)) return scaled(n, Op::Over, 1, *x);
-    return binary(n, Op::Divide);
-  }
-  std::optional<Computation> power(int n) const {
-    const auto exponent = number(n);
-    if (exponent == 0.5) return of_function(n, cpu::Function::Sqrt);
-    if (exponent != 2.0 && exponent != 3.0) return std::nullopt;
-    Computation c = with(n, {.op = Op::Multiply});
-    c.b = c.a;
-    // x^3: the second step multiplies x^2 by x.
-    if (exponent == 3.0) c.steps[c.n_steps++] = {.op = Op::Multiply};
-    return c;
-  }
-
-  std::optional<Computation> activation(int n, std::string_view op) const {
-    Expression::Step step = {.op = Op::Act};
-    Activation& act = step.act;
-    using Kind = Activation::Kind;
-    if (op == "relu.out") {
-      act = cpu::relu();
-    } else if (op == "sigmoid.out") {
-      act.kind = Kind::Sigmoid;
-    } else if (op == "tanh.out") {
-      act.kind = Kind::Tanh;
-    } else if (op == "gelu.out" && graph_.arg(n, 1)->isString()) {
-      act.kind = graph_.arg(n, 1)->toString() == "tanh" ? Kind::GeluTanh : Kind::Gelu;
-    } else if (op == "hardtanh.out" || op == "clamp.out") {
-      act.kind = Kind::Clamp;
-      if (!bound(n, 1, act.low) || !bound(n, 2, act.high)) return std::nullopt;
-    } else {
-      return std::nullopt;
-    }
-    return with(n, step);
-  }
-  bool bound(int n, size_t i, float& bound) const {
-    const auto known = graph_.constant_number(graph_.arg(n, i));
-    if (known.has_value()) bound = static_cast<float>(*known);
-    return known.has_value() || graph_.arg(n, i)->isNone();
-  }
-
-  const Graph& graph_;
-};
-
 // Whether the innermost dimension stays innermost when a value is read through `step`.
 bool keeps_rows(const Step& step) {
   const auto rank = static_cast<int64_t>(step.args[0]->toTensor().dim());
@@ -321,7 +178,7 @@ class Match {
         region_{root} {}
 
   void run() {
-    if (!usable(root_)) return;
+    if (!usable(root_) || known_[root_]->gives_bool) return;
     grow();
     while (!assign()) {
       if (region_.size() == 1) return;
@@ -339,9 +196,13 @@ class Match {
 
  private:
   bool usable(int n) const {
-    const auto fits = [&](int v) { return v < 0 || (graph_.is_float(v) && graph_.stable(v)); };
-    return known_[n].has_value() && graph_.is_float(graph_.out(n)) && graph_.deferrable(n) &&
-           fits(graph_.out(n)) && fits(known_[n]->a) && fits(known_[n]->b);
+    if (!known_[n].has_value() || !graph_.deferrable(n)) return false;
+    const Computation& c = *known_[n];
+    const auto fits = [&](int v, bool is_bool) {
+      return v < 0 || ((is_bool ? graph_.is_bool(v) : graph_.is_float(v)) && graph_.stable(v));
+    };
+    return fits(graph_.out(n), c.gives_bool) && fits(c.operands[0], c.is_bool[0]) &&
+           fits(c.operands[1], c.is_bool[1]) && fits(c.operands[2], c.is_bool[2]);
   }
 
   // Whether node n is a cast to a narrower type, so that its result is rounded and a register is
@@ -358,7 +219,7 @@ class Match {
     for (bool grown = true; grown && region_.size() < kMostNodes;) {
       grown = false;
       for (int n : std::set<int>(region_)) {
-        for (int v : {known_[n]->a, known_[n]->b}) {
+        for (int v : known_[n]->operands) {
           const int maker = v < 0 ? -1 : graph_.def(v);
           if (maker < 0 || region_.count(maker) > 0 || !graph_.interior(v, block_) ||
               !graph_.nodes()[maker].live || !usable(maker) || rounds(maker) ||
@@ -386,7 +247,7 @@ class Match {
       return graph_.def(v) >= 0 && region_.count(graph_.def(v)) > 0;
     };
     for (int n : region_) {
-      for (int v : {known_[n]->a, known_[n]->b}) {
+      for (int v : known_[n]->operands) {
         if (v < 0 || is_inside(v)) continue;
         if (std::find(input_values.begin(), input_values.end(), v) == input_values.end()) {
           input_values.push_back(v);
@@ -398,14 +259,16 @@ class Match {
     std::vector<int> holds = input_values;  // which value a register has
     for (int n : region_) {
       const Computation& c = *known_[n];
-      const int a = find(holds, c.a), b = c.b < 0 ? a : find(holds, c.b);
+      int from[3];
+      for (int i = 0; i < 3; ++i) from[i] = find(holds, c.operands[c.operands[i] < 0 ? 0 : i]);
       const int to = free_register(holds, input_values.size(), n);
-      if (a < 0 || b < 0 || to < 0) return false;
+      if (*std::min_element(from, from + 3) < 0 || to < 0) return false;
       for (int s = 0; s < c.n_steps; ++s) {
         Expression::Step step = c.steps[s];
         step.to = static_cast<uint8_t>(to);
-        step.a = static_cast<uint8_t>(s == 0 ? a : to);
-        step.b = static_cast<uint8_t>(b);
+        step.a = static_cast<uint8_t>(s == 0 ? from[0] : to);
+        step.b = static_cast<uint8_t>(from[1]);
+        step.c = static_cast<uint8_t>(from[2]);
         steps_.push_back(step);
       }
       holds[static_cast<size_t>(to)] = graph_.out(n);
@@ -452,6 +315,7 @@ class Match {
     std::vector<Operand> operands;
     for (const auto& chain : inputs_) {
       call->in_types[operands.size()] = engine_type(graph_.tensor(chain.base));
+      call->is_bool[operands.size()] = graph_.is_bool(chain.base);
       add_inputs(graph_, chain, inputs);
       operands.push_back(arena_.operand(graph_, chain));
     }
@@ -479,11 +343,10 @@ class Match {
 
 void fuse_elementwise(Graph& graph, Arena& arena) {
   const int n_nodes = static_cast<int>(graph.nodes().size());
-  const Translator translator(graph);
   std::vector<std::optional<Computation>> known(static_cast<size_t>(n_nodes));
   for (int n = 0; n < n_nodes; ++n) {
     if (graph.nodes()[n].fused == nullptr && graph.nodes()[n].live) {
-      known[static_cast<size_t>(n)] = translator.translate(n);
+      known[static_cast<size_t>(n)] = translate(graph, n);
     }
   }
   // Backwards, so that a chain is found from its last node and taken as a whole.

@@ -167,6 +167,8 @@ class Graph {
   bool is_tensor(int value) const { return values_[value].value->isTensor(); }
   /// Whether a value is a tensor of Float, Half or BFloat16 on the CPU.
   bool is_float(int value) const;
+  /// Whether a value is a tensor of type Bool on the CPU.
+  bool is_bool(int value) const;
   /// Whether a node copies a tensor of one of these types to one of these types, maybe the same
   /// one.
   bool is_cast(int node) const;

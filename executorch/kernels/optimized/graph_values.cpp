@@ -20,6 +20,11 @@ bool Graph::is_float(int value) const {
           t.scalar_type() == ScalarType::BFloat16);
 }
 
+bool Graph::is_bool(int value) const {
+  return is_tensor(value) && tensor(value).scalar_type() == ScalarType::Bool &&
+         tensor(value).unsafeGetTensorImpl()->device_type() == aten::DeviceType::CPU;
+}
+
 bool Graph::is_cast(int n) const {
   return (is(n, "_to_copy.out") || is(n, "_to_dim_order_copy.out")) && is_float(arg_id(n, 0)) &&
          is_float(out(n));

@@ -81,6 +81,8 @@ const std::unordered_map<std::string_view, std::string_view>& signatures() {
       {"logical_not.out", "T"},
       {"bitwise_not.out", "T"},
       {"logical_and.out", "TT"},
+      {"logical_or.out", "TT"},
+      {"bitwise_or.Tensor_out", "TT"},
       {"bitwise_and.Tensor_out", "TT"},
       {"where.self_out", "TTT"},
       {"masked_fill.Scalar_out", "TTS"},
