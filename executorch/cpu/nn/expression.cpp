@@ -66,7 +66,7 @@ void RunComparison(const Expression::Step& s, const float* a, const float* b, fl
                  });
   switch (s.comparison) {
     ET_COMPARISON(Equal, hn::Eq(v, w))
-    ET_COMPARISON(NotEqual, hn::Ne(v, w))
+    ET_COMPARISON(NotEqual, hn::Not(hn::Eq(v, w)))  // also where one is NaN, unlike Ne
     ET_COMPARISON(Less, hn::Lt(v, w))
     ET_COMPARISON(LessEqual, hn::Le(v, w))
     ET_COMPARISON(Greater, hn::Gt(v, w))

@@ -79,10 +79,10 @@ class Bounds(nn.Module):
         return below, torch.where(below, x, y)
 
 
-def numbers(shape: tuple[int, ...], dtype: torch.dtype) -> Tensor:
+def numbers(shape: tuple[int, ...], dtype: torch.dtype, nan: int) -> Tensor:
     x = torch.randn(shape).mul(4).round().div(4).to(dtype)  # some are equal
-    if x.numel() > 2:
-        x.view(-1)[1] = torch.nan
+    if x.numel() > nan:
+        x.view(-1)[nan] = torch.nan
     return x
 
 
@@ -94,7 +94,7 @@ def test_comparisons_and_choices_are_part_of_the_pass(
     torch.manual_seed(0)
     for mask_shape in (shape, shape[-1:]):
         module = Selects()
-        inputs = numbers(shape, dtype), numbers(shape, dtype), torch.rand(mask_shape) > 0.5
+        inputs = numbers(shape, dtype, 1), numbers(shape, dtype, 2), torch.rand(mask_shape) > 0.5
         method, fused = load(module, inputs)
         assert len(fused) == 1 and "where" in fused[0] and "gt" in fused[0], fused
         # Intermediate results of the 16-bit types are not rounded in the pass.
@@ -121,7 +121,10 @@ def test_each_comparison(compare: str, with_number: bool) -> None:
             return torch.where(test, x + 1, y)
 
     torch.manual_seed(0)
-    module, inputs = Chosen(), (numbers((70, 9), torch.float32), numbers((70, 9), torch.float32))
+    module, inputs = (
+        Chosen(),
+        (numbers((70, 9), torch.float32, 1), numbers((70, 9), torch.float32, 2)),
+    )
     method, fused = load(module, inputs)
     assert len(fused) == 1 and compare in fused[0], fused
     torch.testing.assert_close(
