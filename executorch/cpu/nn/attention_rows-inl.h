@@ -106,7 +106,7 @@ class MaskBlock {
           m == static_cast<size_t>(kLanes) ? LoadFloats(d, src + j) : LoadFloatsN(d, src + j, m);
       const auto here = hn::FirstN(d, m);
       const auto hidden = hn::Eq(v, lowest);
-      all = all && hn::AllFalse(d, hn::And(here, hn::Ne(v, zero)));
+      all = all && hn::AllFalse(d, hn::AndNot(hn::Eq(v, zero), here));  // NaN is not 0
       none = none && hn::AllFalse(d, hn::AndNot(hidden, here));
       // The lowest finite number hides a key as well. But a row in which all keys have it still has
       // finite scores, so the numbers stay finite after scaling.

@@ -325,6 +325,18 @@ TEST_P(Attention_, NaNSpreadsToItsRowOnly) {
   }
 }
 
+TEST_P(Attention_, NaNOfAMaskOfZerosReachesItsRow) {
+  for (int64_t queries : {2, 40, 260}) {
+    Case c{.queries = queries, .keys = 100, .mask_kind = Kind::F32};
+    const Attention a = c.attention();
+    for (int64_t i = 0; i < queries * c.keys; ++i) set_value(Type::F32, c.mask, i, 0);
+    set_value(Type::F32, c.mask, c.keys + 5, NAN);  // query 1
+    run(a);
+    EXPECT_TRUE(std::isnan(value_of(Type::F32, c.out, c.heads * c.value_dim))) << queries;
+    EXPECT_FALSE(std::isnan(value_of(Type::F32, c.out, 0))) << queries;
+  }
+}
+
 // An infinite element of a value reaches its column alone; a score of -infinity hides its key.
 TEST_P(Attention_, InfinitiesAreNumbers) {
   for (Type kept : {Type::F32, Type::F16}) {
