@@ -40,6 +40,10 @@ EXACT: dict[str, tuple[Callable[..., Any], tuple[torch.Tensor, ...]]] = {
         ],
         (B[:, :2, :3],),
     ),
+    "matrix times vector": (
+        lambda m, v, i, j: [m @ v, m.T @ m[:, 0], i @ j],
+        (B[0], B[1, 0], I[:, :3], I[0, 2:]),
+    ),
     "affine_grid in space": (
         lambda t: torch.nn.functional.affine_grid(t, [2, 1, 3, 1, 4], align_corners=False),
         (B,),

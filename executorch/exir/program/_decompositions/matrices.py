@@ -106,6 +106,12 @@ def linear(self: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     return rows.view(*self.shape[:-1], weight.shape[0])
 
 
+@rule(_aten.mv.default)
+def mv(self: Tensor, vec: Tensor) -> Tensor:
+    """A product of matrices, as of nn.Linear; torch's adds up a tensor of all products."""
+    return torch.mm(vec[None], self.t())[0]
+
+
 @rule(_aten.affine_grid_generator.default)
 def affine_grid_generator(theta: Tensor, size: list[int], align_corners: bool) -> Tensor:
     """A product of matrices; torch's adds up a tensor of all products."""
