@@ -49,8 +49,16 @@ EXACT: dict[str, tuple[Callable[..., Any], tuple[torch.Tensor, ...]]] = {
         (B,),
     ),
     "trilinear": (
-        lambda x: torch.nn.functional.interpolate(x, scale_factor=2, mode="trilinear"),
-        (B.reshape(1, 1, 2, 3, 4),),
+        lambda x: [
+            torch.nn.functional.interpolate(x, mode="trilinear", **how)
+            for how in (
+                {"scale_factor": 2},
+                {"scale_factor": (1.5, 2, 0.75), "align_corners": True},
+                {"size": (5, 2, 7)},
+                {"size": (1, 6, 3), "align_corners": True},
+            )
+        ],
+        (B.reshape(2, 1, 2, 3, 2),),
     ),
     "bilinear": (torch.nn.functional.bilinear, (B[0], B[1], torch.ones(5, 4, 4), torch.ones(5))),
     "bilinear of integers": (

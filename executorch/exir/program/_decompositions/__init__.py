@@ -18,6 +18,7 @@ from executorch.exir.program._decompositions import (  # noqa: F401 (they add th
     order,
     padding,
     random_numbers,
+    resizing,
     scatter,
     sequences,
 )
