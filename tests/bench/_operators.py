@@ -54,6 +54,12 @@ def attention(heads: int, tokens: int, causal: bool) -> Case:
     return function(name, attend, *((1, heads, tokens, 64),) * 3)
 
 
+def overlap(a: Tensor, b: Tensor) -> Tensor:
+    """The areas that each two boxes have in common; corners of boxes are (x, y, x, y)."""
+    corner = torch.maximum(a[:, None, :2], b[None, :, :2])
+    return (torch.minimum(a[:, None, 2:], b[None, :, 2:]) - corner).clamp(min=0).prod(-1)
+
+
 LARGE = (4096, 4096)  # beyond the caches
 KERNELS = (
     function("softmax", lambda x: F.softmax(x, -1), LARGE),
@@ -70,6 +76,10 @@ KERNELS = (
     function("sinh", torch.sinh, (64, 4096)),
     function("log1p", lambda x: torch.log1p(x.abs()), (64, 4096)),
     function("atan2", torch.atan2, (64, 4096), (64, 4096)),
+    function("power", lambda x: x.abs() ** 2.4, (64, 4096)),
+    function("floor_divide", torch.floor_divide, (64, 4096), (64, 4096)),
+    function("remainder", torch.remainder, (64, 4096), (64, 4096)),
+    function("softshrink", F.softshrink, (64, 4096)),
     function("add", torch.add, LARGE, LARGE),
     function("add", torch.add, LARGE, (4096,)),
     function("mul", torch.mul, LARGE, LARGE),
@@ -78,17 +88,26 @@ KERNELS = (
     function("permute", lambda x: x.permute(0, 2, 3, 1).contiguous(), (1, 128, 362, 362)),
     function("mean", lambda x: x.mean(-1), LARGE),
     function("sum of columns", lambda x: x.sum(0), LARGE),
+    function("max over channels", lambda x: x.max(1)[0], (1, 21, 256, 256)),
+    function("argmax over channels", lambda x: x.argmax(1), (1, 21, 256, 256)),
+    function("overlap of boxes", overlap, (300, 4), (300, 4)),
     function("cat", lambda x, y: torch.cat((x, y), 1), LARGE, LARGE),
     alone("batch_norm 1x64x512x512", lambda: nn.BatchNorm2d(64), (1, 64, 512, 512)),
     alone("max_pool 3x3/2 1x64x112x112", lambda: nn.MaxPool2d(3, 2, 1), (1, 64, 112, 112)),
     alone("max_pool1d 3 1x64x4096", lambda: nn.MaxPool1d(3), (1, 64, 4096)),
     function("upsample nearest", lambda x: F.interpolate(x, scale_factor=2), (1, 64, 56, 56)),
     function("pad reflect", lambda x: F.pad(x, (1, 1, 1, 1), "reflect"), (1, 64, 56, 56)),
+    function(
+        "upsample trilinear",
+        lambda x: F.interpolate(x, scale_factor=2, mode="trilinear"),
+        (1, 8, 16, 32, 32),
+    ),
     function("unfold", lambda x: F.unfold(x, 3, padding=1), (1, 16, 56, 56)),
     function("median", lambda x: x.median(-1)[0], (64, 4096)),
     *(linear(m, k, n) for m in (1, 16, 128, 1000) for k, n in ((768, 2304), (3072, 768))),
     linear(128, 768, 3072),
     linear(1, 768, 50257),
+    function("matrix times vector", torch.mv, (1024, 1024), (1024,)),
     function("mm", torch.mm, (1024, 1024), (1024, 1024)),
     function("bmm", torch.bmm, (12, 512, 64), (12, 64, 512)),
     attention(12, 1, False),
