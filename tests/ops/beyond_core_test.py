@@ -29,8 +29,17 @@ EXACT: dict[str, tuple[Callable[..., Any], tuple[torch.Tensor, ...]]] = {
     "addbmm without self": (lambda s, a, b: s.addbmm(a, b, beta=0), (M[:, :3], B, B.mT)),
     "addmv": (lambda s, a, b: torch.addmv(s, a, b), (M[0, :3], B[0], B[1, 0])),
     "bicubic": (
-        lambda x: torch.nn.functional.interpolate(x, (5, 7), mode="bicubic"),
-        (B.reshape(1, 2, 3, 4),),
+        lambda x: [
+            torch.nn.functional.interpolate(x.to(dtype), mode="bicubic", **how)
+            for dtype in (torch.float32, torch.float64)
+            for how in (
+                {"size": (5, 7)},
+                {"size": (1, 2), "align_corners": True},
+                {"scale_factor": (2.5, 0.7)},
+                {"scale_factor": 3, "align_corners": True, "recompute_scale_factor": True},
+            )
+        ],
+        (torch.sin(B.reshape(1, 2, 3, 4) * 5),),
     ),
     "affine_grid": (
         lambda t: [
@@ -206,6 +215,16 @@ def test_distinct_elements_of_a_dynamic_tensor_are_bounded_by_their_number() -> 
     assert method is not None
     for given in (x, torch.arange(40).reshape(20, 2), x[:1]):
         torch.testing.assert_close(list(method.execute([given])), list(call(given)))
+
+
+def test_bicubic_of_bytes_is_off_by_one_at_most() -> None:
+    def twice(x: torch.Tensor) -> torch.Tensor:
+        return torch.nn.functional.interpolate(x, scale_factor=2, mode="bicubic")
+
+    x = torch.randint(0, 256, (1, 2, 9, 8), dtype=torch.uint8)
+    (ours,) = in_program(twice, x)
+    assert ours.dtype == torch.uint8
+    torch.testing.assert_close(ours.int(), twice(x).int(), rtol=0, atol=1)
 
 
 def test_draws_without_replacement_differ() -> None:
