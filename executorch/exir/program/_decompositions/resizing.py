@@ -22,8 +22,8 @@ def upsample_bicubic2d(
     align_corners: bool,
     scale_factors: list[float] | None,
 ) -> Tensor:
-    """One dim after the other, the width first. Torch gathers the sixteen neighbours of each element,
-    and has integer weights for bytes."""
+    """One dim after the other, the width first. Torch gathers the sixteen neighbours of each
+    element, and has integer weights for bytes."""
     result = input if input.dtype == torch.float64 else input.float()
     for dim in (-1, -2):
         n = input.shape[dim]
