@@ -243,24 +243,13 @@ bool bilinear_planes(KernelRuntimeContext& ctx, const Images& images, const Line
   planes.out_h = images.out.size(2);
   planes.out_w = images.out.size(3);
   planes.in_w = images.in.size(3);
-  auto* const places = scratch.array<int32_t>(Size(planes.out_h) * 2 + planes.out_w);
-  auto* const weights = scratch.array<float>((Size(planes.out_h) + planes.out_w) * 2);
-  if (places == nullptr || weights == nullptr) return false;
-  float *const v = weights, *const w = weights + 2 * planes.out_h;
-  for (int64_t y = 0; y < planes.out_h; ++y) {
-    const auto at = vertical.at(y);
-    places[y] = static_cast<int32_t>(at.first);
-    places[planes.out_h + y] = static_cast<int32_t>(at.second);
-    v[y] = at.w0, v[planes.out_h + y] = at.w1;
-  }
-  for (int64_t x = 0; x < planes.out_w; ++x) {
-    const auto at = horizontal.at(x);
-    places[2 * planes.out_h + x] = static_cast<int32_t>(at.first);
-    w[x] = at.w0, w[planes.out_w + x] = at.w1;
-  }
-  planes.first_row = places, planes.second_row = places + planes.out_h;
-  planes.first_column = places + 2 * planes.out_h;
-  planes.v0 = v, planes.v1 = v + planes.out_h, planes.w0 = w, planes.w1 = w + planes.out_w;
+  const auto pair_of = [](const Linear<float>& axis) {
+    return [&axis](int64_t i) {
+      const auto at = axis.at(i);
+      return executorch::cpu::Bilinear::Pair{at.first, at.second, at.w0, at.w1};
+    };
+  };
+  if (!planes.place(pair_of(vertical), pair_of(horizontal), scratch)) return false;
   planes.x_plane = a[1], planes.x_row = a[2], planes.y_plane = b[1], planes.y_row = b[2];
   const bool together = a[0] == channels * a[1] && b[0] == channels * b[1];
   planes.planes = together ? n_images * channels : channels;

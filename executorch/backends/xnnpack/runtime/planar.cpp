@@ -264,27 +264,13 @@ bool run_planar_resize(const Graph& graph, const Node& node, const Resized& down
   if (y.shape.numel() == 0) return true;
   constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
   if (x.shape[2] > kMost || x.shape[3] > kMost) return false;
-  auto* const places = scratch.array<int32_t>(cpu::Size(planes.out_h) * 2 + planes.out_w);
-  auto* const weights = scratch.array<float>((cpu::Size(planes.out_h) + planes.out_w) * 2);
-  if (places == nullptr || weights == nullptr) return false;
-  const auto set = [](const Between& b, int32_t* place, float* first, float* second) {
-    *place = static_cast<int32_t>(b.low);
-    *first = 1 - b.weight;
-    *second = b.weight;
+  const auto pair_of = [](const Resized& axis) {
+    return [&axis](int64_t i) {
+      const Between at = axis.at(i);
+      return cpu::Bilinear::Pair{at.low, at.high, 1 - at.weight, at.weight};
+    };
   };
-  float *const v = weights, *const w = weights + 2 * planes.out_h;
-  for (int64_t i = 0; i < planes.out_h; ++i) {
-    const Between rows = down.at(i);
-    set(rows, places + i, v + i, v + planes.out_h + i);
-    places[planes.out_h + i] = static_cast<int32_t>(rows.high);
-  }
-  int32_t* const columns = places + 2 * planes.out_h;
-  for (int64_t i = 0; i < planes.out_w; ++i) {
-    set(across.at(i), columns + i, w + i, w + planes.out_w + i);
-  }
-  planes.first_row = places, planes.second_row = places + planes.out_h;
-  planes.first_column = columns;
-  planes.v0 = v, planes.v1 = v + planes.out_h, planes.w0 = w, planes.w1 = w + planes.out_w;
+  if (!planes.place(pair_of(down), pair_of(across), scratch)) return false;
   planes.x = x.as<float>(), planes.y = y.as<float>();
   planes.x_row = x.shape[3], planes.x_plane = x.shape[2] * x.shape[3];
   planes.y_row = y.shape[3], planes.y_plane = y.shape[2] * y.shape[3];
