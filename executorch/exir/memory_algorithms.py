@@ -52,7 +52,7 @@ def _blocks(specs: Iterable[TensorSpec], alignment: int) -> list[tuple[int, int,
     return [(spec.realign(alignment), *spec.lifetime) for spec in specs]
 
 
-def _bufsizes(totals: dict[int, int], extra_padding: int) -> list[int]:
+def bufsizes(totals: dict[int, int], extra_padding: int) -> list[int]:
     sizes = [0] * (max(totals, default=1) + 1)
     if len(sizes) < 2:
         sizes.append(0)
@@ -61,7 +61,7 @@ def _bufsizes(totals: dict[int, int], extra_padding: int) -> list[int]:
     return sizes
 
 
-def _with_nested(algo: Callable[..., MemoryAlgoResult]) -> Callable[..., MemoryAlgoResult]:
+def with_nested(algo: Callable[..., MemoryAlgoResult]) -> Callable[..., MemoryAlgoResult]:
     """Let `algo` place what has memory of its own; what lies in others follows its base."""
 
     @wraps(algo)
@@ -95,10 +95,10 @@ def _place_arenas(
         offsets, totals[mem_id], objects = place(group)
         for spec, offset, obj in zip(group, offsets, objects, strict=True):
             found[spec] = SpecAllocResult(mem_id, obj, offset)
-    return MemoryAlgoResult(found, _bufsizes(totals, extra_padding))
+    return MemoryAlgoResult(found, bufsizes(totals, extra_padding))
 
 
-@_with_nested
+@with_nested
 def naive(
     alignment: int,
     specs: Iterable[TensorSpec],
@@ -115,7 +115,7 @@ def naive(
     return _place_arenas(specs, extra_padding, place)
 
 
-@_with_nested
+@with_nested
 def greedy(
     alignment: int,
     specs: Iterable[TensorSpec],
@@ -136,7 +136,7 @@ def greedy(
     return _place_arenas(specs, extra_padding, place)
 
 
-@_with_nested
+@with_nested
 def smallest(
     alignment: int,
     specs: Iterable[TensorSpec],
