@@ -3,11 +3,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from executorch.exir._serialize._cord import Cord, in_memory
+from executorch.exir._serialize._dataclass import _DataclassEncoder, _json_to_dataclass
 from executorch.exir._serialize._named_data_store import NamedDataStoreOutput
 from executorch.exir._serialize.data_serializer import DataEntry, check_alignment
 from executorch.exir.schema import (
@@ -194,8 +196,18 @@ def deserialize_pte_binary(program_data: bytes) -> PTEFile:
     program.segments = []
     program.constant_segment = SubsegmentOffsets(0, [])
     program.mutable_data_segments = None
-    program.named_data = None
+    program.named_data = []
     return PTEFile(program, mutable_data, named_data)
+
+
+def _program_to_json(program: Program) -> str:
+    """The tables of a program as JSON; `_json_to_program` reads it."""
+    return json.dumps(program, cls=_DataclassEncoder)
+
+
+def _json_to_program(program_json: bytes | str) -> Program:
+    found: Program = _json_to_dataclass(json.loads(program_json), Program)
+    return found
 
 
 def _unpack(places: SubsegmentOffsets, segment: Any) -> list[Buffer]:

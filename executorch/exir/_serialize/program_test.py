@@ -11,7 +11,9 @@ from executorch.exir import ExecutorchBackendConfig, _native, schema, to_edge
 from executorch.exir._serialize import _deserialize_pte_binary, _PTEFile, _serialize_pte_binary
 from executorch.exir._serialize._cord import Cord
 from executorch.exir._serialize._named_data_store import NamedDataStore
+from executorch.exir._serialize._serialize import serialize_for_executorch
 from executorch.exir._serialize.data_serializer import DataEntry, DataPayload
+from executorch.exir.emit import EmitterOutput
 from executorch.exir.scalar_type import ScalarType
 from executorch.exir.tensor_layout import TensorLayout
 from executorch.exir.version import EXECUTORCH_SCHEMA_VERSION
@@ -105,6 +107,7 @@ def test_everything_survives_writing_and_reading(segments):
     read = _deserialize_pte_binary(data)
     want = _program()
     assert read.program.execution_plan == want.execution_plan
+    assert read.program.named_data == []  # they are beside the program
     assert _plain(read.mutable_data) == [b"", b"state"]
     assert [bytes(d.data) for d in read.program.backend_delegate_data] == [b"blob", b""]
     assert bytes(read.named_data.buffers[read.named_data.pte_data["w"].buffer_index]) == b"12345"
@@ -369,6 +372,23 @@ def test_external_constants_go_to_files(tmp_path):
     }
     assert names == set(found)
     assert len(manager.executorch_program.constant_buffer) == 1
+
+
+def test_data_of_two_keys_are_in_a_file_once():
+    store = NamedDataStore()
+    for key in ("a", "b"):
+        store.add_named_data(key, b"x" * 10_000, 16, "weights")
+    emitted = EmitterOutput(_program(), {}, {}, {}, None, [], {})
+    named = store.get_named_data_store_output()
+    _, files = serialize_for_executorch(
+        emitted, ExecutorchBackendConfig(), FlatTensorSerializer(), named
+    )
+    data = bytes(files["weights"])
+    assert len(data) < 15_000
+    found = _native.read_flat_tensor(data)
+    assert {key: bytes(content) for key, (_, content) in found.items()} == dict.fromkeys(
+        ("a", "b"), b"x" * 10_000
+    )
 
 
 def test_flat_tensor_survives_writing_and_reading():

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -58,7 +58,7 @@ class EmitterOutput:
     mutable_data: list[Buffer] | None
     external_constant_buffer: list[Any]
     external_constant_map: dict[str, dict[str, int]] | None
-    debug_identity: DebugIdentity
+    debug_identity: DebugIdentity = field(default_factory=DebugIdentity)
 
     def __getstate__(self) -> dict[str, Any]:
         """What copies are made of: borrowed bytes cannot be copied as they are."""

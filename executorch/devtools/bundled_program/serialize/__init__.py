@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 from pathlib import Path
-from typing import Any
 
 from executorch.devtools import _native
 from executorch.devtools.bundled_program import schema
 from executorch.devtools.bundled_program.core import BundledProgram
-from executorch.exir.scalar_type import ScalarType
+from executorch.exir._serialize._dataclass import _DataclassEncoder, _json_to_dataclass
 
 __all__ = [
     "convert_from_flatbuffer",
@@ -43,58 +41,18 @@ def deserialize_from_flatbuffer_to_bundled_program(flatbuffer: bytes) -> schema.
     return _native.read_bundled_program(flatbuffer)
 
 
-def _to_json(item: Any) -> Any:
-    if isinstance(item, schema.Value):
-        return {"val_type": type(item.val).__name__, "val": _to_json(item.val)}
-    if dataclasses.is_dataclass(item):
-        fields = dataclasses.fields(item)
-        return {field.name: _to_json(getattr(item, field.name)) for field in fields}
-    if isinstance(item, ScalarType):
-        return item.name
-    return list(item) if isinstance(item, bytes) else item
-
-
 def serialize_from_bundled_program_to_json(
     bundled_program: BundledProgram | schema.BundledProgram,
 ) -> str:
     """The same as JSON: bytes as lists of numbers, a value with its type as `val_type`."""
-    return json.dumps(_schema_of(bundled_program), default=_to_json)
-
-
-def _value(item: dict[str, Any]) -> schema.Value:
-    if item["val_type"] == "Tensor":
-        fields = item["val"]
-        return schema.Value(
-            schema.Tensor(
-                ScalarType[fields["scalar_type"]],
-                fields["sizes"],
-                bytes(fields["data"]),
-                fields["dim_order"],
-            )
-        )
-    return schema.Value(getattr(schema, item["val_type"])(**item["val"]))
-
-
-def _test_case(item: dict[str, Any]) -> schema.BundledMethodTestCase:
-    return schema.BundledMethodTestCase(
-        [_value(value) for value in item["inputs"]],
-        [_value(value) for value in item.get("expected_outputs", ())],
-    )
+    return json.dumps(_schema_of(bundled_program), cls=_DataclassEncoder)
 
 
 def deserialize_from_json_to_bundled_program(program_json: bytes | str) -> schema.BundledProgram:
-    """The inverse of `serialize_from_bundled_program_to_json`. KeyError where a field lacks."""
-    root = json.loads(program_json)
-    return schema.BundledProgram(
-        root["version"],
-        [
-            schema.BundledMethodTestSuite(
-                suite["method_name"], [_test_case(case) for case in suite["test_cases"]]
-            )
-            for suite in root["method_test_suites"]
-        ],
-        bytes(root["program"]),
-    )
+    """The inverse of `serialize_from_bundled_program_to_json`. TypeError where a field lacks."""
+    fields = json.loads(program_json)
+    found: schema.BundledProgram = _json_to_dataclass(fields, schema.BundledProgram)
+    return found
 
 
 def convert_to_flatbuffer(program_json: str) -> bytes:
