@@ -26,11 +26,15 @@ def create_submodule_from_nodes(
     gm: GraphModule, node_list: list[Node], tag: str, skip_legalize_graph: bool = False
 ) -> tuple[GraphModule, Node]:
     """Move `node_list` into the submodule `fused_<tag>` of `gm`; returns it and the node that calls
-    it, whose fake value is a list, as are the results. `gm` is changed in place.
+    it, whose fake value is a list, as are the results. `gm` is changed in place. What reads a part
+    of a result moves along: results are tensors.
 
     skip_legalize_graph  the graph's order stays valid, so that it need not be sorted
     """
     wanted = set(node_list)
+    for node in gm.graph.nodes:
+        if node.target is operator.getitem and node.args[0] in wanted:
+            wanted.add(node)
     nodes = [node for node in gm.graph.nodes if node in wanted]
     name = f"fused_{tag}"
     submodule, inputs, outputs = fuse_as_graphmodule(gm, nodes, name, always_return_tuple=True)

@@ -75,3 +75,21 @@ def test_submodules_become_delegate_calls_that_compute_the_same(owned):
     module = program.module()
     for _ in range(2):
         torch.testing.assert_close(module(*INPUTS), expected(*INPUTS))
+
+
+class Halves(torch.nn.Module):
+    def forward(self, x):
+        low, high = torch.split(x, 3)
+        return low.tanh() * high
+
+
+def test_parts_of_a_result_move_along():
+    x = torch.randn(6, 2)
+    program = to_edge(export(Halves(), (x,))).exported_program()
+    nodes = [n for n in program.graph.nodes if "split" in n.name]
+    submodule, call = create_submodule_from_nodes(program.graph_module, nodes, "t")
+    assert [value.shape for value in call.meta["val"]] == [(3, 2), (3, 2)]
+    torch.testing.assert_close(submodule(x), list(torch.split(x, 3)))
+    torch.testing.assert_close(program.graph_module(x), (Halves()(x),))
+    made, _, _ = create_exported_program_from_submodule(submodule, program, "t", call, False)
+    assert [n.meta["val"].shape for n in made.graph.output_node().args[0]] == [(3, 2), (3, 2)]
