@@ -40,7 +40,8 @@ class EdgeCompileConfig:
 
     _check_ir_validity            verify the graphs
     _skip_dim_order               keep memory_format arguments instead of dim orders
-    _core_aten_ops_exception_list operators allowed although not in core ATen
+    _core_aten_ops_exception_list operators allowed although not in core ATen, or without a kernel
+                                  here: the application registers one
     preserve_ops                  operators that are not decomposed
     _use_edge_ops and _skip_type_promotion are options of earlier releases, accepted without effect.
     """

@@ -5,12 +5,14 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 from torch import Tensor
 from torch.export import ExportedProgram
 from torch.fx import Node
 
 from executorch.exir import memory
+from executorch.exir.dialects.edge._ops import find_out_variant
 from executorch.exir.error import ExportError, ExportErrorType
 from executorch.exir.graph.operator_kind import converts_float8, overload_of
 from executorch.exir.graph.source_line import source_line
@@ -30,6 +32,18 @@ def known_operators(path: Path = _LIST) -> frozenset[str] | None:
     if not path.exists():
         return None
     return frozenset(path.read_text().split())
+
+
+def with_out_variants(operators: Iterable[Any]) -> frozenset[str]:
+    """The names of operators and of their out variants, as programs call them."""
+    names: set[str] = set()
+    for op in filter(None, map(overload_of, operators)):
+        names.add(op.name())
+        try:
+            names.add(find_out_variant(op).name())
+        except RuntimeError:
+            _log.debug("%s has no out variant", op)
+    return frozenset(names)
 
 
 def check_operators(programs: dict[str, ExportedProgram], known: frozenset[str] | None) -> None:
@@ -83,6 +97,7 @@ def _report(missing: dict[str, tuple[str, Node]]) -> str:
     lines.append(
         "Write the line with other operators, lower it to a backend that has the operator, or "
         "define an operator of your own (torch.library, with an `.out` overload) and register its "
-        "kernel in the application."
+        "kernel in the application. If the application registers a kernel under the operator's own "
+        "name, put it into EdgeCompileConfig(_core_aten_ops_exception_list=[...])."
     )
     return "\n".join(lines)

@@ -10,8 +10,9 @@ from torch.fx import Node
 from torch.fx.node import map_arg
 
 from executorch.exir.dialects._ops import ops as exir_ops
+from executorch.exir.dialects.edge._ops import edge_op
 from executorch.exir.graph.graph_edit import same_shape
-from executorch.exir.graph.operator_kind import overload_of
+from executorch.exir.graph.operator_kind import is_inplace, overload_of
 from executorch.exir.graph.pass_driver import Pass
 from executorch.exir.graph.program_view import Dialect, ProgramView
 from executorch.exir.passes.normalize_view_copy_base_pass import is_view_copy
@@ -64,6 +65,49 @@ class Reinplace(Pass):
         return modified
 
 
+class UndoReinplace(Pass):
+    """Let an operator that has no in-place kernel give a result of its own.
+
+    Before    y = add_(x, z)
+    After     y = add(x, z); whoever reads x later reads y
+    Requires  a graph before out variants and write-backs.
+    Leaves    calls of operators that have an in-place kernel, or no other one, and those that write
+              an input that the signature gives no next value.
+    known     names of the operators that there are kernels for
+    """
+
+    takes = frozenset({Dialect.EDGE, Dialect.BACKEND})
+
+    def __init__(self, known: Set[str]) -> None:
+        self._known = known
+
+    def edit(self, view: ProgramView) -> bool:
+        order = {node: i for i, node in enumerate(view.graph.nodes)}
+        modified = False
+        for node in view.graph.nodes:
+            op = overload_of(node.target) if node.op == "call_function" else None
+            if op is None or op.name() in self._known or not is_inplace(op):
+                continue
+            functional, written = _functional_form(op), node.args[0] if node.args else None
+            if functional is None or not isinstance(written, Node):
+                continue
+            if written.op == "placeholder" and written not in view.next_values:
+                continue
+            if not self._has_kernel(functional):
+                continue
+            node.target = functional
+            later = {u for u in written.users if order[u] > order[node]}
+            written.replace_all_uses_with(node, delete_user_cb=later.__contains__)
+            modified = True
+        return modified
+
+    def _has_kernel(self, op: Any) -> bool:
+        try:
+            return op.to_out_variant().name() in self._known
+        except RuntimeError:
+            return False
+
+
 def reinplace_pass(
     ep: ExportedProgram,
     ops_to_inplace: Iterable[Any] | None = None,
@@ -96,6 +140,19 @@ def _in_place_form(op: Any) -> Any:
         return None
     name = op_name(op) + "_"
     return getattr(getattr(getattr(exir_ops.edge, op.namespace), name), overload_name(op))
+
+
+def _functional_form(op: Any) -> Any:
+    """`add` of `add_`, as an edge operator; None if there is none of the same arguments."""
+    name = op_name(op).removesuffix("_")
+    packet = getattr(getattr(torch.ops, op.namespace), name, None)
+    if packet is None or overload_name(op) not in packet.overloads():
+        return None
+    functional = getattr(packet, overload_name(op))
+    types = [[str(a.type) for a in schema_of(o).arguments] for o in (op, functional)]
+    if schema_of(functional).is_mutable or types[0] != types[1]:
+        return None
+    return edge_op(functional)
 
 
 def _may_overwrite(node: Node, fixed: Set[Node], order: dict[Node, int]) -> bool:

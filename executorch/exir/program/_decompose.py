@@ -50,7 +50,9 @@ def decompose(
     """
     for op in keep:
         if schema_of(op).is_mutable or copy_variant(op) is not None:
-            raise ValueError(f"preserve_ops: {op} writes or returns a view; it cannot be preserved")
+            raise RuntimeError(
+                f"preserve_ops: {op} writes or returns a view; it cannot be preserved"
+            )
     program = scale_rows_read(program)
     try:
         return _spliced(program, _cached_table(), keep)

@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Set
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TextIO
 
 from torch.export import ExportedProgram
 
-from executorch.exir._serialize._cord import Cord, in_memory
+from executorch.exir._serialize._cord import Cord
 from executorch.exir._serialize._flat_tensor import FlatTensorSerializer
 from executorch.exir._serialize._named_data_store import NamedDataStore, NamedDataStoreOutput
-from executorch.exir._serialize._program import PTEFile, serialize_pte_binary
-from executorch.exir._serialize.data_serializer import DataEntry, DataPayload
+from executorch.exir._serialize._serialize import serialize_for_executorch
 from executorch.exir.capture._config import EdgeCompileConfig, ExecutorchBackendConfig
 from executorch.exir.dynamic_shape import DynamicMemoryPlanningMode
 from executorch.exir.emit import EmitterOutput, emit_program
 from executorch.exir.emit import _debug_identity as debug_identity
-from executorch.exir.emit._operator_check import check_float8, check_operators, known_operators
+from executorch.exir.emit._operator_check import (
+    check_float8,
+    check_operators,
+    known_operators,
+    with_out_variants,
+)
 from executorch.exir.graph.pass_driver import Pass, run_passes
 from executorch.exir.graph.program_view import Dialect, ProgramView
 from executorch.exir.lowered_backend_module import named_data_of
@@ -36,7 +40,7 @@ from executorch.exir.passes.normalize_view_copy_base_pass import NormalizeViewCo
 from executorch.exir.passes.patterns import RemoveGraphAssertsPass
 from executorch.exir.passes.propagate_device_pass import PropagateDevicePass
 from executorch.exir.passes.quant_fusion_pass import QuantFusionPass
-from executorch.exir.passes.reinplace import DEFAULT_INPLACEABLE_OPS, Reinplace
+from executorch.exir.passes.reinplace import DEFAULT_INPLACEABLE_OPS, Reinplace, UndoReinplace
 from executorch.exir.passes.remove_dead_code import RemoveDeadCode
 from executorch.exir.passes.remove_redundant_copies import RemoveRedundantCopies
 from executorch.exir.passes.replace_edge_with_backend_pass import EdgeToBackendOpsPass
@@ -47,8 +51,7 @@ from executorch.exir.passes.spec_prop_pass import SpecPropPass
 from executorch.exir.passes.weights_to_outputs_pass import WeightsToOutputs
 from executorch.exir.program._options import check_backend_options, check_named_data
 from executorch.exir.program._shared_state import shared_buffers
-from executorch.exir.schema import Program, ScalarType, Tensor, TensorDataLocation
-from executorch.exir.tensor_layout import TensorLayout
+from executorch.exir.schema import Program
 
 
 def to_executorch(
@@ -56,8 +59,11 @@ def to_executorch(
     constant_methods: dict[str, Any] | None,
     config: ExecutorchBackendConfig,
     named_data: Mapping[str, bytes] = MappingProxyType({}),
+    of_application: Set[Any] = frozenset(),
 ) -> ExecutorchProgramManager:
     """Plan and emit edge programs; their graphs are edited in place.
+
+    of_application  operators that the application has kernels for, beside the runtime's own
 
     ValueError where a backend has other data under a name of `named_data`, ExportError where the
     program would not compute what the model does.
@@ -76,10 +82,13 @@ def to_executorch(
         if config.emit_linear:
             folding.append(AddmmToLinear())
         run_passes(list(views.values()), folding)
+    known = known_operators()
+    if known is not None:
+        known |= with_out_variants(of_application)
     for name, view in views.items():
-        run_passes([view], _passes(name, view, config))
+        run_passes([view], _passes(name, view, config, known))
     planned = {name: view.program for name, view in views.items() if view.program is not None}
-    check_operators(planned, known_operators())
+    check_operators(planned, known)
     check_float8(planned)
     for planning, _ in _planned_together(planned, config):
         planning.run_multimethod()
@@ -123,8 +132,13 @@ def _for_method(config: ExecutorchBackendConfig, option: str, name: str) -> Any:
     return value[name] if name in value else getattr(ExecutorchBackendConfig(), option)
 
 
-def _passes(name: str, view: ProgramView, config: ExecutorchBackendConfig) -> list[Pass]:
-    """The passes of one method, in order; the last one plans its memory."""
+def _passes(
+    name: str, view: ProgramView, config: ExecutorchBackendConfig, known: Set[str] | None
+) -> list[Pass]:
+    """The passes of one method, in order; the last one plans its memory.
+
+    known  names of the operators that there are kernels for; None where nobody knows
+    """
     passes: list[Pass] = []
     if config.do_quant_fusion_and_const_prop:
         passes += [QuantFusionPass(), ConstPropPass()]
@@ -133,6 +147,8 @@ def _passes(name: str, view: ProgramView, config: ExecutorchBackendConfig) -> li
     if config.run_reinplace_pass or config.reinplace_extra_ops or view.changing_buffers:
         extra = config.reinplace_extra_ops or frozenset()
         passes.append(Reinplace(DEFAULT_INPLACEABLE_OPS | extra))
+    if known is not None:
+        passes.append(UndoReinplace(known))
     passes.append(InsertWriteBackForBuffers())
     passes += map(UserPass, flat_passes(config.passes))
     passes += map(as_pass, pre_memory_planning_passes(config, name))
@@ -228,20 +244,13 @@ class ExecutorchProgramManager:
             config_methods,
             config.emit_mutable_buffer_names,
         )
-        self._pte_data: Cord = serialize_pte_binary(
-            PTEFile(
-                self._emitter_output.program,
-                self._emitter_output.mutable_data,
-                _with_identity(named_data, self._emitter_output)
-                if config.emit_debug_identity
-                else named_data,
-            ),
-            extract_delegate_segments=config.extract_delegate_segments,
-            segment_alignment=config.segment_alignment,
-            constant_tensor_alignment=config.constant_tensor_alignment,
-            delegate_alignment=config.delegate_alignment,
+        stored = named_data
+        if config.emit_debug_identity:
+            stored = _with_identity(named_data, self._emitter_output)
+        self._pte_data: Cord
+        self._pte_data, self._tensor_data = serialize_for_executorch(
+            self._emitter_output, config, FlatTensorSerializer(), stored
         )
-        self._tensor_data = _external_files(self._emitter_output, named_data, config)
         self._buffer: bytes | None = None
 
     @property
@@ -336,45 +345,3 @@ def _with_identity(
         store.merge_named_data_store(named_data)
     store.add_named_data(debug_identity.KEY, output.debug_identity.to_bytes())
     return store.get_named_data_store_output()
-
-
-def _external_files(
-    output: EmitterOutput,
-    named_data: NamedDataStoreOutput | None,
-    config: ExecutorchBackendConfig,
-) -> dict[str, Cord]:
-    """The .ptd files by name: external constants, and what backends keep outside the program."""
-    layouts = _external_layouts(output.program)
-    constants = output.external_constant_map or {}
-    delegated = named_data.external_data if named_data is not None else {}
-    alignment = config.constant_tensor_alignment or 16
-    serializer = FlatTensorSerializer()
-    files: dict[str, Cord] = {}
-    for name in [*constants, *(n for n in delegated if n not in constants)]:
-        buffers = list(output.external_constant_buffer)
-        entries = {
-            fqn: DataEntry(index, alignment, layouts[fqn])
-            for fqn, index in constants.get(name, {}).items()
-        }
-        for key, entry in delegated.get(name, {}).items():
-            if key in entries:
-                raise ValueError(f"file {name}: the key {key!r} is a constant's and a backend's")
-            assert named_data is not None
-            entries[key] = DataEntry(len(buffers), entry.alignment, entry.tensor_layout)
-            buffers.append(in_memory(named_data.buffers[entry.buffer_index]))
-        files[name] = serializer.serialize(DataPayload(buffers, entries))
-    return files
-
-
-def _external_layouts(program: Program) -> dict[str, TensorLayout]:
-    found: dict[str, TensorLayout] = {}
-    for plan in program.execution_plan:
-        for value in plan.values:
-            tensor = value.val
-            if isinstance(tensor, Tensor) and tensor.extra_tensor_info is not None:
-                info = tensor.extra_tensor_info
-                if info.location is TensorDataLocation.EXTERNAL and info.fully_qualified_name:
-                    found[info.fully_qualified_name] = TensorLayout(
-                        ScalarType(tensor.scalar_type), tensor.sizes, tensor.dim_order
-                    )
-    return found

@@ -193,6 +193,9 @@ class EdgeProgramManager:
             self._config_methods,
             _instance(ExecutorchBackendConfig, "to_executorch: config", config),
             named_data or {},
+            set(self.compile_config._core_aten_ops_exception_list or ()).union(
+                self._core_exceptions or ()
+            ),
         )
         if self._etrecord is not None:
             manager._etrecord = self._etrecord.copy()

@@ -294,7 +294,7 @@ def test_preserved_operator_stays():
 
 def test_views_cannot_be_preserved():
     config = EdgeCompileConfig(preserve_ops=[torch.ops.aten.permute.default])
-    with pytest.raises(ValueError, match="permute.*cannot be preserved"):
+    with pytest.raises(RuntimeError, match="permute.*cannot be preserved"):
         to_edge(export(nn.Linear(2, 3), (r(1, 2),)), compile_config=config)
 
 
