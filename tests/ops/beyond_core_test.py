@@ -59,7 +59,8 @@ EXACT: dict[str, tuple[Callable[..., Any], tuple[torch.Tensor, ...]]] = {
     ),
     "trilinear": (
         lambda x: [
-            torch.nn.functional.interpolate(x, mode="trilinear", **how)
+            torch.nn.functional.interpolate(x.to(dtype), mode="trilinear", **how)
+            for dtype in (torch.float32, torch.float16)
             for how in (
                 {"scale_factor": 2},
                 {"scale_factor": (1.5, 2, 0.75), "align_corners": True},

@@ -10,9 +10,9 @@ namespace executorch::cpu {
 /// y[p,i,j] = v0[i] * row(first_row[i]) + v1[i] * row(second_row[i])
 ///   row(r) = w0[j] * x[p,r,c] + w1[j] * x[p,r,min(c + 1, in_w - 1)],  c = first_column[j]
 /// Rows of x and y are contiguous; strides are in elements. Columns and rows must be within x, and
-/// must not decrease. y must not overlap x. Sizes >= 1, rows and columns of x < 2^31. run() returns false, before anything is
-/// written, if memory is refused. Threads share the rows; results do not depend on their number.
-/// Scratch memory: three rows for each thread.
+/// must not decrease. y must not overlap x. Sizes >= 1, rows and columns of x < 2^31. run() returns
+/// false, before anything is written, if memory is refused. Threads share the rows; results do not
+/// depend on their number. Scratch memory: three rows for each thread.
 struct Bilinear {
   int64_t planes = 1, in_w = 1, out_h = 1, out_w = 1;
   const float* x = nullptr;
@@ -27,9 +27,9 @@ struct Bilinear {
     int64_t first, second;
     float w0, w1;
   };
-  /// Sets the rows, columns and weights: those of output row i are down(i), those of output column j
-  /// across(j). The extents of y are set before. Returns false if memory is refused; it must
-  /// outlive the calls of run().
+  /// Sets the rows, columns and weights: those of output row i are down(i), those of output column
+  /// j are across(j). The extents of y are set before. The memory must outlive the calls of run();
+  /// returns false if it is refused.
   template <class Down, class Across>
   [[nodiscard]] bool place(const Down& down, const Across& across, Scratch& scratch) {
     auto* const places = scratch.array<int32_t>(Size(out_h) * 2 + out_w);

@@ -24,7 +24,7 @@ def upsample_bicubic2d(
 ) -> Tensor:
     """One dim after the other, the width first. Torch gathers the sixteen neighbours of each
     element, and has integer weights for bytes."""
-    result = input if input.dtype == torch.float64 else input.float()
+    result = _in_float(input)
     for dim in (-1, -2):
         n = input.shape[dim]
         scale = scale_factors[dim] if scale_factors else None
@@ -67,16 +67,22 @@ def upsample_trilinear3d(
     width stays. Torch gathers the eight corners of each element."""
 
     def resize(x: Tensor, size: list[int] | None, scales: list[float] | None) -> Tensor:
-        return _aten.upsample_bilinear2d.vec(x, size, align_corners, scales)  # type: ignore[no-any-return]
+        resized: Tensor = _aten.upsample_bilinear2d.vec(x, size, align_corners, scales)
+        return resized
 
-    planes = input.flatten(0, 2)[:, None]
+    planes = _in_float(input).flatten(0, 2)[:, None]
     scales, size = scale_factors, output_size
     planes = resize(planes, size and size[1:], scales and scales[1:])
     height, width = planes.shape[2:]
     if isinstance(height * width, int) and height * width > _MOST_OF_A_PLANE:
-        return get_decompositions([_TRILINEAR])[_TRILINEAR](
-            input, output_size, align_corners, scale_factors
-        )  # type: ignore[no-any-return]
+        of_torch = get_decompositions([_TRILINEAR])[_TRILINEAR]
+        whole: Tensor = of_torch(input, output_size, align_corners, scale_factors)
+        return whole
     images = planes.reshape(-1, 1, input.shape[2], height * width)
     result = resize(images, size and [size[0], height * width], scales and [scales[0], 1.0])
-    return result.reshape(*input.shape[:2], -1, height, width)
+    return result.reshape(*input.shape[:2], -1, height, width).to(input.dtype)
+
+
+def _in_float(x: Tensor) -> Tensor:
+    """x, or its floats if it is of fewer bits, so that results are rounded once."""
+    return x if x.dtype == torch.float64 else x.float()
