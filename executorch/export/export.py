@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -169,7 +170,7 @@ class ExportSession:
         self._model = {name: original_module(each) for name, each in models.items()}
         if not self._model:
             raise ValueError("model: the dict has no method")
-        self._inputs = _inputs_by_method(example_inputs, self._model)
+        self._example_inputs = _inputs_by_method(example_inputs, self._model)
         by_method = isinstance(dynamic_shapes, dict) and (
             isinstance(model, dict) or set(dynamic_shapes) == {"forward"}
         )
@@ -179,7 +180,7 @@ class ExportSession:
         self._recipe = export_recipe
         self._artifact_dir = artifact_dir
         self._run_context = {
-            "example_inputs": self._inputs,
+            "example_inputs": self._example_inputs,
             "dynamic_shapes": shapes,
             "constant_methods": constant_methods,
             "export_recipe": export_recipe,
@@ -193,13 +194,15 @@ class ExportSession:
             raise ValueError(f"the methods are of different kinds: {', '.join(sorted(kinds))}")
         (self._input_model_type,) = kinds
         self._pipeline_stages = export_recipe.pipeline_stages or self._get_default_pipeline()
-        missing = [m for m in self._model if not self._inputs.get(m)]
+        missing = [m for m in self._model if not self._example_inputs.get(m)]
         if self._input_model_type != "ExportedProgram" and missing:
             raise ValueError(
                 f"example_inputs must be provided for method {missing[0]!r}, "
                 f"{self._input_model_type} input: a tuple of its arguments"
             )
-        self._stages: dict[StageType, Stage] = {s.kind: s.of(export_recipe) for s in STAGES}
+        self._stages: dict[StageType, Stage] = {
+            s.kind: s.of(export_recipe) for s in STAGES if s.kind in self._pipeline_stages
+        }
         self._stage_to_artifacts: dict[StageType, PipelineArtifact] = {}
 
     def _get_default_pipeline(self) -> list[StageType]:
@@ -226,8 +229,10 @@ class ExportSession:
         self._stage_to_artifacts.clear()  # of a former run; a pipeline that is refused leaves them
         artifact = PipelineArtifact(self._model, self._run_context)
         for kind in self._pipeline_stages:
+            start = time.perf_counter()
             self._stages[kind].run(artifact)
             artifact = self._stage_to_artifacts[kind] = self._stages[kind].get_artifacts()
+            artifact.add_context("duration_ms", int(1000 * (time.perf_counter() - start)))
         if self._run_context["generate_etrecord"] and self._artifact_dir:
             self.get_etrecord().save(str(Path(self._artifact_dir) / f"{self._name}.etrecord"))
 
@@ -257,7 +262,8 @@ class ExportSession:
             before = kind
         if self._input_model_type != "ExportedProgram" and StageType.TORCH_EXPORT not in stages:
             later = set(stages) - {StageType.SOURCE_TRANSFORM, StageType.QUANTIZE}
-            if later:
+            # A stage of the user's may take modules, or export them.
+            if later and all(type(self._stages[kind]) in STAGES for kind in stages):
                 raise ValueError("a module needs the stage torch_export before lowering")
 
     def _result(self, what: str, *kinds: StageType) -> Any:
@@ -309,9 +315,11 @@ class ExportSession:
         self.get_executorch_program_manager().save(name)
 
     def get_example_input(self, method_name: str = "forward") -> tuple[torch.Tensor, ...]:
-        if not self._inputs.get(method_name):
+        if method_name not in self._example_inputs:
             raise KeyError(f"Method name '{method_name}' not found in the example inputs")
-        return self._inputs[method_name][0]  # type: ignore[no-any-return]
+        if not self._example_inputs[method_name]:
+            raise ValueError(f"the example inputs of method '{method_name}' are an empty list")
+        return self._example_inputs[method_name][0]  # type: ignore[no-any-return]
 
     def get_etrecord(self) -> Any:
         return self.get_executorch_program_manager().get_etrecord()
@@ -336,6 +344,7 @@ class ExportSession:
         manager = self.get_edge_program_manager()
         for method in sorted(manager.methods):
             info = get_delegation_info(manager.exported_program(method).graph_module)
+            print(f"Delegation info for method '{method}':")
             print(info.get_summary())
             print(tabulate(info.get_operator_delegation_dataframe(), headers="keys"))
 

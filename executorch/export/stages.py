@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 import copy
-import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
-
-import torch
 
 from executorch.exir import (
     EdgeProgramManager,
     ExecutorchBackendConfig,
-    dynamic_steps,
     to_edge,
     to_edge_transform_and_lower,
 )
@@ -29,6 +24,7 @@ from executorch.export.layers_in_floats import (
     warn_of_nothing_quantized,
     warn_of_recurrent_layers,
 )
+from executorch.export.pt2e import captured_program, captured_shapes, quantized
 from executorch.export.recipe import ExportRecipe, LoweringRecipe, QuantizationRecipe
 from executorch.export.types import StageType
 
@@ -205,7 +201,7 @@ class QuantizeStage(_Stage):
 
     def apply(self, data: Any, context: dict[str, Any]) -> Any:
         recipe = self._quantization
-        quantizers = recipe.get_quantizers() if recipe else None
+        quantizers = recipe.quantizers if recipe else None
         if recipe is None or not quantizers:
             return data
         result: dict[str, Any] = {}
@@ -213,91 +209,12 @@ class QuantizeStage(_Stage):
         captured = {}
         for method, model in data.items():
             examples, shapes = _examples(context, method), given.get(method)
-            result[method] = _quantize(model, examples, shapes, recipe, quantizers, self._strict)
-            captured[method] = _captured_shapes(model, examples[0], shapes)
+            result[method] = quantized(model, examples, shapes, recipe, quantizers, self._strict)
+            captured[method] = captured_shapes(model, examples[0], shapes)
             if not any("quantize" in str(n.target) for n in result[method].graph.nodes):
                 warn_of_nothing_quantized(method, model)
         context["dynamic_shapes"] = captured
         return result
-
-
-def _captured_shapes(model: torch.nn.Module, example: tuple[Any, ...], shapes: Any) -> Any:
-    """The dynamic shapes of a captured module, where each of *args is an argument of its own, from
-    those of `model`, where these are one."""
-    signature = inspect.signature(model.forward)
-    variadic = [p.name for p in signature.parameters.values() if p.kind is p.VAR_POSITIONAL]
-    names = list(signature.bind(*example).arguments)
-    if not shapes or not variadic or variadic[0] not in names:
-        return shapes
-    *before, last = [shapes.get(n) for n in names] if isinstance(shapes, dict) else shapes
-    n_last = len(example) - len(before)
-    return (*before, *((None,) * n_last if last is None else last))
-
-
-def _quantize(
-    model: torch.nn.Module,
-    examples: list[tuple[Any, ...]],
-    shapes: Any,
-    recipe: QuantizationRecipe,
-    quantizers: list[Any],
-    strict: bool,
-) -> torch.nn.Module:
-    from torchao.quantization.pt2e.quantize_pt2e import (
-        convert_pt2e,
-        prepare_pt2e,
-        prepare_qat_pt2e,
-    )
-    from torchao.quantization.pt2e.quantizer import ComposableQuantizer
-
-    warn_of_recurrent_layers(model)
-    warn_of_conv1d(model)
-    if recipe.is_qat and recipe.train_fn is None:
-        raise ValueError("QuantizationRecipe: is_qat needs a train_fn, which trains the module")
-    if recipe.is_qat:
-        model.train()
-    if recipe.dynamic_batch_size and shapes is None:
-        batch = torch.export.Dim("batch")
-        shapes = tuple(
-            {0: batch} if isinstance(i, torch.Tensor) and i.dim() else None for i in examples[0]
-        )
-    captured = _captured(model, examples[0], shapes, strict).module()
-    captured = _passed(captured, recipe.pre_prepare_passes)
-    quantizer = quantizers[0] if len(quantizers) == 1 else ComposableQuantizer(quantizers)
-    prepare = prepare_qat_pt2e if recipe.is_qat else prepare_pt2e
-    prepared = _passed(prepare(captured, quantizer), recipe.post_prepare_passes)
-    if recipe.is_qat and recipe.train_fn is not None:
-        recipe.train_fn(prepared)
-    calibration = recipe.calibration_inputs_fn() if recipe.calibration_inputs_fn else examples
-    calibrated = False
-    with torch.no_grad():
-        for inputs in calibration:
-            if not isinstance(inputs, (tuple, list)):
-                raise TypeError(
-                    "calibration_inputs_fn: expected tuples of arguments, found "
-                    f"{type(inputs).__name__}"
-                )
-            prepared(*inputs)
-            calibrated = True
-    if not calibrated and not recipe.is_qat:
-        raise ValueError("calibration_inputs_fn gave no inputs: scales would have no meaning")
-    prepared = _passed(prepared, recipe.pre_convert_passes)
-    return _passed(convert_pt2e(prepared), recipe.post_convert_passes)
-
-
-def _captured(
-    model: torch.nn.Module, inputs: tuple[Any, ...], shapes: Any, strict: bool
-) -> torch.export.ExportedProgram:
-    # Dynamo, which strict means, does not look into the loops.
-    steps = nullcontext() if strict else dynamic_steps()
-    with torch.no_grad(), steps:
-        return torch.export.export(model, inputs, dynamic_shapes=shapes, strict=strict)
-
-
-def _passed(module: Any, passes: Sequence[Any] | None) -> Any:
-    for each in passes or ():
-        result = each(module)
-        module = getattr(result, "graph_module", result)
-    return module
 
 
 class TorchExportStage(_Stage):
@@ -322,14 +239,11 @@ class TorchExportStage(_Stage):
         programs = {}
         for method, model in data.items():
             shapes = (context.get("dynamic_shapes") or {}).get(method)
-            programs[method] = _captured(model, _examples(context, method)[0], shapes, self._strict)
+            example = _examples(context, method)[0]
+            programs[method] = captured_program(model, example, shapes, self._strict)
             for transform in self._passes:
                 programs[method] = transform(method, programs[method])
         return programs
-
-
-def _lowering(recipe: ExportRecipe) -> LoweringRecipe:
-    return recipe.lowering_recipe or LoweringRecipe()
 
 
 def _edge_passes(programs: dict[str, Any], makers: Sequence[Any] | None) -> dict[str, Any] | None:
@@ -359,7 +273,11 @@ class EdgeTransformAndLowerStage(_LoweringStage):
 
     @classmethod
     def of(cls, recipe: ExportRecipe) -> Stage:
-        lowering = _lowering(recipe)
+        return cls.from_recipe(recipe.lowering_recipe)
+
+    @classmethod
+    def from_recipe(cls, lowering_recipe: LoweringRecipe | None) -> EdgeTransformAndLowerStage:
+        lowering = lowering_recipe or LoweringRecipe()
         passes = lowering.edge_transform_passes
         return cls(lowering.partitioners, passes, lowering.edge_compile_config)
 
@@ -415,14 +333,22 @@ class EdgeProgramManagerTransformStage(_Stage):
 
     @classmethod
     def of(cls, recipe: ExportRecipe) -> Stage:
-        lowering = _lowering(recipe)
-        by_hand = StageType.TO_EDGE in (recipe.pipeline_stages or ())  # else they ran already
-        passes = lowering.edge_transform_passes if by_hand else None
-        return cls(passes, lowering.edge_manager_transform_passes)
+        lowering = recipe.lowering_recipe
+        by_hand = StageType.TO_EDGE in (recipe.pipeline_stages or ())
+        if lowering is not None and not by_hand:  # they ran already
+            lowering = replace(lowering, edge_transform_passes=None)
+        return cls.from_recipe(lowering)
+
+    @classmethod
+    def from_recipe(
+        cls, lowering_recipe: LoweringRecipe | None
+    ) -> EdgeProgramManagerTransformStage:
+        lowering = lowering_recipe or LoweringRecipe()
+        return cls(lowering.edge_transform_passes, lowering.edge_manager_transform_passes)
 
     def apply(self, data: EdgeProgramManager, context: dict[str, Any]) -> Any:
         if not isinstance(data, EdgeProgramManager):
-            raise RuntimeError(f"expected an EdgeProgramManager, found {type(data).__name__}")
+            raise TypeError(f"expected an EdgeProgramManager, found {type(data).__name__}")
         programs = {m: data.exported_program(m) for m in data.methods}
         if passes := _edge_passes(programs, self._passes):
             data = data.transform(passes)
