@@ -1,6 +1,6 @@
-"""Upstream's module of `executorch.exir.backend.delegation_info`."""
+"""Which calls of a program backends run, and which are left."""
 
-from executorch.exir.backend.delegation_info import (
+from executorch.devtools.backend_debug.delegation_info import (
     DelegationBreakdown,
     DelegationInfo,
     get_delegation_info,

@@ -15,7 +15,9 @@ from executorch.devtools.inspector._blocks import BlockReader
 from executorch.devtools.inspector._events import (
     OPERATOR_CALL,
     Event,
+    EventBlock,
     MetadataParser,
+    PerfData,
     TimeConverter,
     short_table,
 )
@@ -35,6 +37,8 @@ from executorch.devtools.inspector.numerical_comparator import (
     NumericalComparatorBase,
     SNRComparator,
 )
+
+__all__ = ["Event", "EventBlock", "Inspector", "PerfData", "TimeScale"]
 
 if TYPE_CHECKING:
     import pandas as pd  # of the tables alone: other tools read dumps without it

@@ -23,9 +23,12 @@ class TimeScale(Enum):
 _PER_SECOND = {TimeScale.NS: 1e9, TimeScale.US: 1e6, TimeScale.MS: 1e3, TimeScale.S: 1.0}
 
 
-def calculate_time_scale_factor(source: TimeScale, target: TimeScale) -> float:
-    """The number by which times in `source` are divided to get them in `target`. RuntimeError for
-    cycles and a unit of time."""
+def calculate_time_scale_factor(
+    source_time_scale: TimeScale, target_time_scale: TimeScale
+) -> float:
+    """The number by which times of the source are divided to get them in the target. RuntimeError
+    for cycles and a unit of time."""
+    source, target = source_time_scale, target_time_scale
     for scale in (source, target):
         if not isinstance(scale, TimeScale):
             raise TypeError(f"time scale: expected one of TimeScale, found {scale!r:.80}")

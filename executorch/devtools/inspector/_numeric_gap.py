@@ -21,7 +21,7 @@ from executorch.devtools.etrecord import ETRecord
 from executorch.devtools.inspector._events import OPERATOR_CALL, Event
 from executorch.devtools.inspector._inspector_utils import flat
 from executorch.devtools.inspector._operators import edge_program, handles_of
-from executorch.devtools.inspector.numerical_comparator import (
+from executorch.devtools.inspector.numerical_comparator.numerical_comparator_base import (
     DebugHandle,
     Held,
     IntermediateOutputMapping,

@@ -1,4 +1,4 @@
-"""How far two values are apart; subclasses of NumericalComparatorBase may be users'."""
+"""What comparators have in common."""
 
 from __future__ import annotations
 
@@ -9,22 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from executorch.devtools.inspector import _inspector_utils as measures
 from executorch.devtools.inspector._inspector_utils import flat, to_float_tensor
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from executorch.devtools.inspector._inspector import Inspector
-
-__all__ = [
-    "DebugHandle",
-    "IntermediateOutputMapping",
-    "L1Comparator",
-    "MSEComparator",
-    "NumericalComparatorBase",
-    "SNRComparator",
-]
 
 DebugHandle = tuple[int, ...]
 # (handles, value) ahead of time -> (handles, value) at run time
@@ -97,7 +87,9 @@ def _value(held: Any) -> Any:
     return held.value if isinstance(held, Held) else held
 
 
-class _Measure(NumericalComparatorBase):
+class MeasureComparator(NumericalComparatorBase):
+    """The gap is a function of two tensors of one shape."""
+
     measure: Callable[[torch.Tensor, torch.Tensor], float]
     name: str
 
@@ -109,21 +101,3 @@ class _Measure(NumericalComparatorBase):
                 f"{list(left.shape)} and {list(right.shape)}"
             )
         return type(self).measure(left, right)
-
-
-class L1Comparator(_Measure):
-    """Sum of absolute differences."""
-
-    name, measure = "L1", staticmethod(measures.l1)
-
-
-class MSEComparator(_Measure):
-    """Mean of squared differences."""
-
-    name, measure = "MSE", staticmethod(measures.mse)
-
-
-class SNRComparator(_Measure):
-    """Signal-to-noise ratio in dB, what was computed ahead of time being the signal."""
-
-    name, measure = "SNR", staticmethod(measures.snr)
