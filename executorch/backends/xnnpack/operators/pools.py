@@ -144,8 +144,8 @@ def _average_integers(to: Lowering, node: Node, x: Node, window: list[int]) -> N
 
 def _not_mean(node: Node) -> str | None:
     x = tensor_of(node.args[0])  # type: ignore[arg-type]
-    dims = sorted(d % 4 for d in cast("list[int]", node.args[1]))
-    if x.dim() != 4 or dims != [2, 3]:
+    dims = cast("list[int] | None", node.args[1]) or []  # none stand for all
+    if x.dim() != 4 or sorted(d % 4 for d in dims) != [2, 3]:
         return "a mean over other dims than height and width of images"
     if any(isinstance(n, int) and n == 0 for n in x.shape[2:]):
         return "a mean over no elements"

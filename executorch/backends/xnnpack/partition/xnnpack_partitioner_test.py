@@ -231,9 +231,11 @@ def test_a_maximum_that_skips_pixels_runs_on_kernels() -> None:
         (lambda x: torch.clamp(x, min=math.nan), (2, 4)),
         (lambda x: x.mean((2, 3)), (1, 2, 0, 3)),
         (lambda x: x.mean((2, 3), keepdim=True), (1, 2, 3, 0)),
+        (lambda x: x.mean(None), (2, 4)),
+        (lambda x: x.mean(None, keepdim=True), (1, 2, 3, 5)),
     ],
 )
-def test_bounds_in_no_order_and_means_of_nothing_run_on_kernels(
+def test_bounds_in_no_order_and_means_of_nothing_or_all_run_on_kernels(
     function: Callable[[Tensor], Tensor], shape: tuple[int, ...]
 ) -> None:
     class Module(nn.Module):
