@@ -2,14 +2,14 @@ import pytest
 import torch
 from torch import nn
 
+from executorch.exir import to_edge
+from executorch.exir.capture._callable import as_module
 from executorch.exir.program import _decompose
 from executorch.exir.program._splice import Splicer
 
 
 def splicer_of(function, *args, **options):
     from torch._guards import detect_fake_mode
-
-    from executorch.exir.capture._callable import as_module
 
     program = torch.export.export(as_module(function), args, **options)
     mode = detect_fake_mode([n.meta.get("val") for n in program.graph.nodes])
@@ -61,6 +61,18 @@ def test_writes_that_other_names_would_miss_go_the_general_way():
 
     assert needs_torch(through_a_view, torch.ones(2))
     assert needs_torch(lambda x: x.mul_(2), torch.ones(2))
+
+
+@pytest.mark.parametrize("name", ["kept", "moved", "written"])
+def test_a_decomposition_that_gives_its_input_under_another_name(name):
+    function = {
+        "kept": lambda x: x.transpose(0, 0),
+        "moved": lambda x: x.transpose(1, -1) + 1,
+        "written": lambda x: (x + 1).transpose(0, 0).mul_(2),
+    }[name]
+    x = torch.randn(2, 3)
+    edge = to_edge(torch.export.export(as_module(function), (x,)))
+    assert torch.equal(edge.exported_program().module()(x), function(x))
 
 
 RECURRENT = {

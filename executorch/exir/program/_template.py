@@ -82,6 +82,7 @@ class _Recorder(TorchDispatchMode):
         self.template = Template()
         self.alive: list[Any] = []  # keeps ids unique
         self.refs: dict[int, Ref] = {}
+        self.aliased: set[Ref] = set()  # what has two names, of which a write would change one
         self.computes_value = False  # what a recorded call is made of is not recorded
         for i, tensor in enumerate(inputs):
             self.refs[id(tensor)] = Ref(-1, i)
@@ -92,6 +93,8 @@ class _Recorder(TorchDispatchMode):
             return func(*args, **kwargs)
         if func in _IDENTITIES:
             return args[0]
+        if func is _aten.alias.default:
+            return self._alias(args[0])
         if func is _aten.lift_fresh_copy.default:
             func = _aten.clone.default
         rule = self.table.get(func)
@@ -143,6 +146,15 @@ class _Recorder(TorchDispatchMode):
         self.refs[id(tensor)] = ref
         self.template.values[ref] = tensor
 
+    def _alias(self, tensor: Tensor) -> Tensor:
+        """The same tensor under another name: torch takes no view that is its base itself."""
+        alias: Tensor = _aten.alias.default(tensor)
+        self.alive.append(alias)
+        if id(tensor) in self.refs:
+            self.refs[id(alias)] = ref = self.refs[id(tensor)]
+            self.aliased.add(ref)
+        return alias
+
     def _root(self, ref: Ref) -> Ref:
         return self.template.roots.get(ref, ref)
 
@@ -154,7 +166,8 @@ class _Recorder(TorchDispatchMode):
         if functional is None or old is None:
             raise NeedsFunctionalization(f"{func} writes to its arguments")
         root = self._root(old)
-        if root != old or any(r == old for r in self.template.roots.values()):
+        views = {*self.template.roots.values(), *self.aliased}
+        if root != old or old in views:
             raise NeedsFunctionalization(f"{func} writes to a tensor that has views")
         with self:
             result = functional(*args, **kwargs)
@@ -184,7 +197,6 @@ _IDENTITIES = {
     _aten.detach.default,
     _aten.detach_.default,
     _aten.lift_fresh.default,
-    _aten.alias.default,
 }
 
 
