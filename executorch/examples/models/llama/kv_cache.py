@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor, nn
 
 from executorch.examples.models.llama.model_args import ModelArgs
+from executorch.exir.passes import quantized_ops_registry  # noqa: F401  names operators to torch
+
+
+def shape_of(args: ModelArgs) -> tuple[int, ...]:
+    assert args.n_kv_heads is not None and args.head_dim is not None
+    return (args.max_batch_size, args.max_context_len, args.n_kv_heads, args.head_dim)
 
 
 class KVCache(nn.Module):
     """`update` writes the keys and values [1, tokens, heads, head_dim] of the given positions."""
 
-    def __init__(self, args: ModelArgs, dtype: torch.dtype = torch.float32) -> None:
+    def __init__(self, shape: Sequence[int], dtype: torch.dtype = torch.float32) -> None:
         super().__init__()
-        shape = (args.max_batch_size, args.max_context_len, args.n_kv_heads, args.head_dim)
         self.register_buffer("k_cache", torch.zeros(shape, dtype=dtype), persistent=False)
         self.register_buffer("v_cache", torch.zeros(shape, dtype=dtype), persistent=False)
 
@@ -36,16 +43,16 @@ class CustomKVCache(KVCache):
 class QuantizedKVCache(nn.Module):
     """Integers of 8 bits with a scale and a zero point for each token and head."""
 
-    def __init__(self, args: ModelArgs) -> None:
+    def __init__(self, shape: Sequence[int]) -> None:
         super().__init__()
-        shape = (args.max_batch_size, args.max_context_len, args.n_kv_heads)
+        *rows, head_dim = shape
         for name in ("k", "v"):
             for suffix, last, dtype in (
-                ("_cache", args.head_dim, torch.int8),
+                ("_cache", head_dim, torch.int8),
                 ("_cache_scales", 1, torch.float32),
                 ("_cache_zero_points", 1, torch.int8),
             ):
-                content = torch.zeros((*shape, last), dtype=dtype)
+                content = torch.zeros((*rows, last), dtype=dtype)
                 self.register_buffer(name + suffix, content, persistent=False)
 
     def update_from(self, start: int, k: Tensor, v: Tensor) -> None:

@@ -25,6 +25,7 @@ from executorch.examples.models.llama.kv_cache import (
     KVCache,
     QuantizedKVCache,
     quantized,
+    shape_of,
 )
 from executorch.examples.models.llama.model_args import ModelArgs
 from executorch.extension.llm.custom_ops import custom_ops as custom_ops
@@ -80,7 +81,7 @@ class Attention(nn.Module):
         self.kv_cache: nn.Module | None = None
         if args.use_kv_cache:
             kind: Any = CustomKVCache if args.use_sdpa_with_kv_cache_op else KVCache
-            self.kv_cache = QuantizedKVCache(args) if args.quantize_kv_cache else kind(args)
+            self.kv_cache = (QuantizedKVCache if args.quantize_kv_cache else kind)(shape_of(args))
 
     def forward(self, x: Tensor, places: Places) -> Tensor:
         q = self.wq(x).unflatten(-1, (self.heads, self.head_dim))
@@ -224,7 +225,8 @@ class Transformer(nn.Module):
         if input_pos is None:
             raise ValueError("a model with caches needs input_pos, the position of the first token")
         start: Any = None
-        if self.params.use_sdpa_with_kv_cache_op or self.params.quantize_kv_cache:
+        caches = [layer.attention.kv_cache for layer in self.layers]
+        if any(isinstance(cache, (CustomKVCache, QuantizedKVCache)) for cache in caches):
             start = input_pos[0].item()
             torch._check(start >= 0)
             torch._check(start + n <= self.params.max_context_len)
