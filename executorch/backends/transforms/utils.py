@@ -44,6 +44,26 @@ def get_param_tensor(exp_prog: ExportedProgram, node: Node) -> Tensor | None:
     return None if spec is None else ProgramView(exp_prog).tensor_of(spec)
 
 
+def set_param_tensor(exp_prog: ExportedProgram, node: Node, data: Tensor) -> None:
+    """Let a node that `is_param_node` tells of read another tensor; RuntimeError for others."""
+    if is_get_attr_node(node):
+        *path, name = str(node.target).split(".")
+        holder = (
+            attribute_of(exp_prog.graph_module, ".".join(path)) if path else exp_prog.graph_module
+        )
+        old = getattr(holder, name)
+        if isinstance(old, torch.nn.Parameter):
+            data = torch.nn.Parameter(data, old.requires_grad)
+        setattr(holder, name, data)
+    else:
+        spec = _stored_spec(exp_prog, node)
+        if spec is None:
+            raise RuntimeError(f"{node} is no constant of the program")
+        _store(exp_prog, node, spec, data)
+    if isinstance(value := node.meta.get("val"), FakeTensor):
+        node.meta["val"] = value.fake_mode.from_tensor(data, static_shapes=True)
+
+
 def create_constant_placeholder(
     exp_program: ExportedProgram,
     graph: Graph,
@@ -142,10 +162,15 @@ def _new_placeholder(graph: Graph, name: str, data: Tensor) -> Node:
 
 def _store(program: ExportedProgram, node: Node, spec: InputSpec, data: Tensor) -> None:
     target = str(spec.target)
-    if spec.kind is InputKind.PARAMETER and not isinstance(data, torch.nn.Parameter):
-        data = torch.nn.Parameter(data, requires_grad=False)
+    if spec.kind is InputKind.PARAMETER:
+        data = _as_parameter(data)
     in_state = spec.kind is InputKind.PARAMETER or bool(spec.persistent)
     if not in_state:
         set_parts(program, constants=program.constants | {target: data})
     ProgramView(program).update_inputs({node.name: spec}, {target: data} if in_state else None)
     program.graph_module.recompile()
+
+
+def _as_parameter(data: Tensor) -> Tensor:
+    is_one = isinstance(data, torch.nn.Parameter)
+    return data if is_one else torch.nn.Parameter(data, requires_grad=False)

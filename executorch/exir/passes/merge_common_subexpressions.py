@@ -39,7 +39,7 @@ class MergeCommonSubexpressions(GraphPass):
             op = overload_of(node.target)
             if op is not None and schema_of(op).is_mutable:
                 seen.clear()
-            elif _is_pure(node) and memory_of(node) not in written:
+            elif _is_pure(node) and self.is_merged(node) and memory_of(node) not in written:
                 first = seen.setdefault(_key(node), node)
                 if first is not node and not (_is_output(first) and _is_output(node)):
                     for user in node.users:
@@ -49,6 +49,10 @@ class MergeCommonSubexpressions(GraphPass):
                     graph_module.graph.erase_node(node)
                     modified = True
         return modified
+
+    def is_merged(self, node: Node) -> bool:
+        """Whether a call may be left out for an equal one before it; subclasses may forbid it."""
+        return True
 
 
 def _is_pure(node: Node) -> bool:
