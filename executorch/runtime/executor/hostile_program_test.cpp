@@ -22,6 +22,24 @@ using Floats = std::vector<float>;
 
 constexpr int8_t kDynamic = 1;
 
+/// The file with a byte 0 in the place of the _ of a name.
+std::vector<uint8_t> with_zero(std::vector<uint8_t> file, const std::string& name) {
+  const auto at = std::search(file.begin(), file.end(), name.begin(), name.end());
+  if (at != file.end()) *std::find(at, file.end(), '_') = 0;
+  return file;
+}
+
+// Who asks for the name that C strings end early would not find it.
+TEST(Program, NamesHaveNoByteOfZero) {
+  ProgramBuilder builder;
+  (void)builder.method("for_ward");
+  builder.named_data.emplace_back("we_ight", std::vector<uint8_t>(4));
+  const std::vector<uint8_t> file = builder.build();
+  EXPECT_EQ(load_error(file), Error::Ok);
+  EXPECT_EQ(load_error(with_zero(file, "for_ward")), Error::InvalidProgram);
+  EXPECT_EQ(load_error(with_zero(file, "we_ight")), Error::InvalidProgram);
+}
+
 TEST(FreeInstruction, TakesOnlyWhatHasNoMemoryOfItsOwn) {
   for (const bool planned : {true, false}) {
     ProgramBuilder builder;

@@ -3,6 +3,8 @@
 #include <executorch/schema/program_generated.h>
 #include <executorch/schema/program_structure.h>
 
+#include <cstring>
+
 namespace executorch {
 namespace runtime {
 namespace internal {
@@ -93,6 +95,10 @@ Error validate_name(const flatbuffers::String* name, const char* what, uint32_t 
   ET_CHECK_OR_RETURN_ERROR(name != nullptr && name->size() <= kMaxNameBytes, InvalidProgram,
                            "%s %" PRIu32 " has no name, or one of more than %" PRIu32 " bytes",
                            what, index, kMaxNameBytes);
+  // Callers get names as C strings and ask for what they name.
+  ET_CHECK_OR_RETURN_ERROR(std::strlen(name->c_str()) == name->size(), InvalidProgram,
+                           "the name of %s %" PRIu32 ", %s, has a byte 0", what, index,
+                           name->c_str());
   return Error::Ok;
 }
 
