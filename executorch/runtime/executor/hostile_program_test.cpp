@@ -146,6 +146,19 @@ TEST(View, HasNoRoomToGrowBeforeItIsMade) {
 }
 
 // The second call reads, before it is made again, a view of the first call's input.
+TEST(View, WithoutArgumentsIsAnError) {
+  ProgramBuilder builder;
+  PlanBuilder& plan = builder.method();
+  const int32_t x = plan.tensor({.sizes = {2}, .memory_id = 1});
+  plan.kernel("executorch_prim::et_view.default", {});
+  plan.outputs = {x};
+  plan.arenas = {0, 16};
+  LoadedMethod loaded = load(builder);
+  if (loaded.error == Error::Ok) {
+    EXPECT_NE(loaded.method->execute(), Error::Ok);
+  }
+}
+
 TEST(View, LeadsToNothingBeforeItIsMade) {
   ProgramBuilder builder;
   PlanBuilder& plan = builder.method();

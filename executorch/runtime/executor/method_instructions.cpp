@@ -163,7 +163,7 @@ class Method::InstructionBuilder {
       missing = missing.calls == 0 ? Missing{1, chain_, instruction_}
                                    : Missing{missing.calls + 1, missing.chain, missing.first};
     }
-    out.points_last_argument = std::strcmp(name.text, kViewOperator) == 0;
+    out.points_last_argument = !out.args.empty() && std::strcmp(name.text, kViewOperator) == 0;
     if (out.points_last_argument) {
       out.pointed = last_tensor(out.args);
       state_.checks_data = true;

@@ -33,6 +33,7 @@ inline void copy(KernelRuntimeContext& context, Span<EValue*> args) {
 
 /// et_view (a, size, out): out borrows a's bytes and takes its shape.
 inline void view(KernelRuntimeContext& context, Span<EValue*> args) {
+  if (args.size() != 3) return context.fail(Error::InvalidProgram);
   const auto& base = *args[0]->toTensor().unsafeGetTensorImpl();
   const aten::Tensor& out = args[2]->toTensor();
   out.unsafeGetTensorImpl()->borrow_data(base.mutable_data(), base.capacity(), base.is_read_only());
