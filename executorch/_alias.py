@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from importlib import import_module
-from importlib.abc import Loader
+from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 
@@ -26,3 +27,18 @@ class AliasLoader(Loader):
 
     def exec_module(self, module: ModuleType) -> None:
         module.__spec__ = self._spec
+
+
+class AliasFinder(MetaPathFinder):
+    """Of modules of a package that other modules of it hold: name -> the module's name."""
+
+    def __init__(self, package: str, homes: Mapping[str, str]) -> None:
+        self.package, self.homes = package, homes
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        package, _, name = fullname.rpartition(".")
+        if package != self.package or name not in self.homes:
+            return None
+        return ModuleSpec(fullname, AliasLoader(f"{package}.{self.homes[name]}"))

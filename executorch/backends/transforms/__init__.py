@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
-from importlib.abc import MetaPathFinder
-from importlib.machinery import ModuleSpec
-from types import ModuleType
 
-from executorch._alias import AliasLoader
+from executorch._alias import AliasFinder
 from executorch.backends.transforms.addmm_mm_to_linear import (
     apply_addmm_mm_to_linear_transform,
     get_shape,
@@ -37,15 +33,4 @@ _MODULES = {
     **dict.fromkeys(("mean_to_sum_div", "replace_scalar_with_tensor"), "arithmetic"),
 }
 
-
-class _Finder(MetaPathFinder):
-    def find_spec(
-        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
-    ) -> ModuleSpec | None:
-        package, _, name = fullname.rpartition(".")
-        if package != __name__ or name not in _MODULES:
-            return None
-        return ModuleSpec(fullname, AliasLoader(f"{__name__}.{_MODULES[name]}"))
-
-
-sys.meta_path.append(_Finder())
+sys.meta_path.append(AliasFinder(__name__, _MODULES))

@@ -4,13 +4,9 @@ from __future__ import annotations
 
 import importlib
 import sys
-from collections.abc import Sequence
-from importlib.abc import MetaPathFinder
-from importlib.machinery import ModuleSpec
-from types import ModuleType
 from typing import Any
 
-from executorch._alias import AliasLoader
+from executorch._alias import AliasFinder
 
 # Names of other modules that are public here as well: (module, name there).
 _ELSEWHERE = {
@@ -88,18 +84,7 @@ _MODULES = {
     ),
 }
 
-
-class _Finder(MetaPathFinder):
-    def find_spec(
-        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
-    ) -> ModuleSpec | None:
-        package, _, name = fullname.rpartition(".")
-        if package != __name__ or name not in _MODULES:
-            return None
-        return ModuleSpec(fullname, AliasLoader(f"{__name__}.{_MODULES[name]}"))
-
-
-sys.meta_path.append(_Finder())
+sys.meta_path.append(AliasFinder(__name__, _MODULES))
 
 __all__ = [*_HOME_OF, *_ELSEWHERE, "base_pre_op_replace_passes", "base_post_op_replace_passes"]  # noqa: PLE0604
 
