@@ -144,6 +144,7 @@ def test_large_masks_stay_computed():
 
 
 def test_large_float8_weights_are_stored_as_the_floats_they_are_converted_to():
+    torch.manual_seed(0)  # sums of 160 products are rounded in another order
     model, x = Narrow(), torch.randn(2, 160)
     program = edge(model, x)
     FoldConstants()(program)
