@@ -6,6 +6,8 @@ of their own (`kv_cache`).
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor, nn
 
@@ -77,8 +79,9 @@ class CachePositionsManager(nn.Module):
         return slots
 
 
-class SlidingWindow:
-    """Of a cache for layers that attend to the last `window_size` tokens.
+class SlidingWindow(nn.Module):
+    """Before a cache among the bases: one for layers that attend to the last `window_size` tokens,
+    the cache's `max_context_length`.
 
     It has twice as many slots: a step of up to a window's length then overwrites nothing that
     its first token attends to.
@@ -88,9 +91,19 @@ class SlidingWindow:
     window_size: int
     cache_positions_manager: CachePositionsManager
 
-    def slide(self, window_size: int) -> None:
-        self.window_size = window_size
-        self.cache_positions_manager = CachePositionsManager(2 * window_size)
+    def __init__(
+        self,
+        max_batch_size: int,
+        max_context_length: int,
+        n_heads: int,
+        head_dim: int,
+        *options: Any,
+        **named_options: Any,
+    ) -> None:
+        n_slots = 2 * max_context_length
+        super().__init__(max_batch_size, n_slots, n_heads, head_dim, *options, **named_options)
+        self.window_size = max_context_length
+        self.cache_positions_manager = CachePositionsManager(n_slots)
 
     def slots_of(self, input_pos: Tensor, k_val: Tensor) -> Tensor:
         """The slots for the new tokens; ValueError if there are more than slots."""
@@ -114,19 +127,6 @@ class SlidingWindow:
 
 class RingKVCache(SlidingWindow, KVCache):
     """A `KVCache` with the slots of a window of `max_context_length` tokens."""
-
-    def __init__(
-        self,
-        max_batch_size: int,
-        max_context_length: int,
-        n_heads: int,
-        head_dim: int,
-        enable_dynamic_shape: bool,
-        dtype: torch.dtype = torch.float32,
-    ) -> None:
-        n_slots = 2 * max_context_length
-        super().__init__(max_batch_size, n_slots, n_heads, head_dim, enable_dynamic_shape, dtype)
-        self.slide(max_context_length)
 
     def update(self, input_pos: Tensor, k_val: Tensor, v_val: Tensor) -> tuple[Tensor, Tensor]:
         return self._write(self.slots_of(input_pos, k_val), k_val, v_val)

@@ -66,25 +66,16 @@ class CustomKVCache(nn.Module):
         return self.k_cache.transpose(1, 2), self.v_cache.transpose(1, 2)
 
 
-class CustomRingKVCache(SlidingWindow, CustomKVCache):
-    """A `CustomKVCache` with the slots of a window of `max_context_length` tokens."""
+class _SlidingWindow(SlidingWindow):
+    """Of a cache whose `update` takes slots."""
 
-    def __init__(
-        self,
-        max_batch_size: int,
-        max_context_length: int,
-        n_heads: int,
-        head_dim: int,
-        dtype: torch.dtype = torch.float32,
-    ) -> None:
-        super().__init__(max_batch_size, 2 * max_context_length, n_heads, head_dim, dtype)
-        self.slide(max_context_length)
-
-    def update(  # type: ignore[override]
-        self, input_pos: Tensor, k_val: Tensor, v_val: Tensor
-    ) -> tuple[Tensor, Tensor]:
+    def update(self, input_pos: Tensor, k_val: Tensor, v_val: Tensor) -> tuple[Tensor, Tensor]:
         slots = self.slots_of(input_pos, k_val).unsqueeze(0)
-        return super().update(input_pos, k_val, v_val, slots)
+        return super().update(input_pos, k_val, v_val, slots)  # type: ignore
+
+
+class CustomRingKVCache(_SlidingWindow, CustomKVCache):  # type: ignore[misc]
+    """A `CustomKVCache` with the slots of a window of `max_context_length` tokens."""
 
     @classmethod
     def from_custom_kv_cache(
@@ -174,28 +165,8 @@ class QuantizedKVCache(nn.Module):
         return cls(*shape, *heads, cache_type, use_custom_update_cache_op)
 
 
-class QuantizedRingKVCache(SlidingWindow, QuantizedKVCache):
+class QuantizedRingKVCache(_SlidingWindow, QuantizedKVCache):  # type: ignore[misc]
     """A `QuantizedKVCache` with the slots of a window of `max_context_length` tokens."""
-
-    def __init__(
-        self,
-        max_batch_size: int,
-        max_context_length: int,
-        n_heads: int,
-        head_dim: int,
-        cache_type: QuantizedCacheType = QuantizedCacheType.AffineAsymmetric,
-        use_custom_update_cache_op: bool = False,
-        return_float_values: bool = True,
-    ) -> None:
-        options = (cache_type, use_custom_update_cache_op, return_float_values)
-        super().__init__(max_batch_size, 2 * max_context_length, n_heads, head_dim, *options)
-        self.slide(max_context_length)
-
-    def update(  # type: ignore[override]
-        self, input_pos: Tensor, k_val: Tensor, v_val: Tensor
-    ) -> tuple[Tensor, Tensor]:
-        slots = self.slots_of(input_pos, k_val).unsqueeze(0)
-        return super().update(input_pos, k_val, v_val, slots)
 
     @classmethod
     def from_quantized_kv_cache(
