@@ -5,6 +5,7 @@
 #include <hwy/foreach_target.h>  // must come before highway.h
 
 #include <executorch/cpu/nn/elementwise.h>
+#include <executorch/cpu/nn/expression_chain-inl.h>
 #include <executorch/cpu/nn/functions-inl.h>
 #include <executorch/cpu/nn/stream.h>
 #include <executorch/cpu/storage-inl.h>
@@ -51,74 +52,12 @@ void ApplyAct(const Activation& act, const float* a, float* y, int64_t n) {
   });
 }
 
-/// y[i] = 1 where a[i] and b[i], or a[i] and `scale`, compare as the step says, else 0
-void RunComparison(const Expression::Step& s, const float* a, const float* b, float* y, int64_t n) {
-  const Floats tag;
-  const auto one = hn::Set(tag, 1.0f), number = hn::Set(tag, s.scale);
-#define ET_COMPARISON(name, test)                                                                  \
-  case Expression::Comparison::name:                                                               \
-    return s.op == Op::Compare                                                                     \
-               ? Zip(a, b, y, n,                                                                   \
-                     [&](auto, auto v, auto w) HWY_ATTR { return hn::IfThenElseZero(test, one); }) \
-               : Each(a, y, n, [&](auto, auto v) HWY_ATTR {                                        \
-                   const auto w = number;                                                          \
-                   return hn::IfThenElseZero(test, one);                                           \
-                 });
-  switch (s.comparison) {
-    ET_COMPARISON(Equal, hn::Eq(v, w))
-    ET_COMPARISON(NotEqual, hn::Not(hn::Eq(v, w)))  // also where one is NaN, unlike Ne
-    ET_COMPARISON(Less, hn::Lt(v, w))
-    ET_COMPARISON(LessEqual, hn::Le(v, w))
-    ET_COMPARISON(Greater, hn::Gt(v, w))
-    ET_COMPARISON(GreaterEqual, hn::Ge(v, w))
-  }
-#undef ET_COMPARISON
-}
-
-/// y[i] = b[i] where a[i] is not 0, else c[i]
-void RunSelect(const float* a, const float* b, const float* c, float* y, int64_t count) {
-  const Floats d;
-  const size_t lanes = hn::Lanes(d), n = static_cast<size_t>(count);
-  const auto select = [&](auto test, auto v, auto w)
-                          HWY_ATTR { return hn::IfThenElse(hn::Ne(test, hn::Zero(d)), v, w); };
-  size_t i = 0;
-  for (; i + lanes <= n; i += lanes) {
-    hn::StoreU(select(hn::LoadU(d, a + i), hn::LoadU(d, b + i), hn::LoadU(d, c + i)), d, y + i);
-  }
-  if (i < n) {
-    const auto test = LoadFloatsN(d, a + i, n - i), v = LoadFloatsN(d, b + i, n - i);
-    StoreFloatsN(select(test, v, LoadFloatsN(d, c + i, n - i)), d, y + i, n - i);
-  }
-}
-
-void RunStep(const Expression::Step& s, const float* const* registers, float* y, int64_t n) {
-  const float *const a = registers[s.a], *const b = registers[s.b];
-  const Floats tag;
-  const auto scale = hn::Set(tag, s.scale), shift = hn::Set(tag, s.shift);
-#define ET_BINARY(op, expression) \
-  case Op::op:                    \
-    return Zip(a, b, y, n, [&](auto, auto v, auto w) HWY_ATTR { return expression; });
-#define ET_UNARY(op, expression) \
-  case Op::op:                   \
-    return Each(a, y, n, [&]([[maybe_unused]] auto d, auto v) HWY_ATTR { return expression; });
-  switch (s.op) {
-    ET_FOR_EACH_ARITHMETIC(ET_BINARY)
-    ET_UNARY(Linear, hn::Add(hn::Mul(v, scale), shift))
-    ET_UNARY(Quotient, hn::Div(v, scale))
-    ET_UNARY(Over, hn::Div(scale, v))
-    ET_UNARY(Abs, hn::Abs(v))
-    case Op::Apply:
-      return apply(s.function, Type::F32, a, y, n);
-    case Op::Act:
-      return ApplyAct(s.act, a, y, n);
-    case Op::Compare:
-    case Op::CompareTo:
-      return RunComparison(s, a, b, y, n);
-    case Op::Select:
-      return RunSelect(a, b, registers[s.c], y, n);
-  }
-#undef ET_BINARY
-#undef ET_UNARY
+/// Runs a step that is no link of a chain.
+void RunStep(const Expression::Step& s, const Registers& registers, float* y, int64_t n) {
+  const float* const a = registers.data[s.a];
+  if (s.op == Op::Apply) return apply(s.function, Type::F32, a, y, n);
+  if (s.op == Op::Act) return ApplyAct(s.act, a, y, n);
+  Zip(a, registers.data[s.b], y, n, [&](auto, auto v, auto w) HWY_ATTR { return Atan2(v, w); });
 }
 
 template <class T>
@@ -174,21 +113,15 @@ void CopyShortRows(const T* from, int64_t stride, int64_t row_stride, Tile tile,
   CopyDense(dense, tile.size(), to);
 }
 
-/// Returns the elements of a tile as contiguous floats: where they lie, or copied to `buffer`.
+/// Copies the elements of a tile to contiguous floats.
 template <class T>
-const float* LoadTile(const T* from, int64_t stride, int64_t row_stride, Tile tile, float* buffer) {
-  if (tile.rows > 1 && row_stride == stride * tile.n) tile = {tile.size(), 1};
-  if constexpr (std::is_same_v<T, float>) {
-    if (stride == 1 && tile.rows == 1) return from;
-  }
+void LoadTile(const T* from, int64_t stride, int64_t row_stride, Tile tile, float* to) {
   if (tile.rows > 1 && tile.n < kShortRow) {
-    CopyShortRows(from, stride, row_stride, tile, buffer);
-    return buffer;
+    return CopyShortRows(from, stride, row_stride, tile, to);
   }
   for (int64_t r = 0; r < tile.rows; ++r) {
-    CopyRow(from + r * row_stride, stride, tile.n, buffer + r * tile.n);
+    CopyRow(from + r * row_stride, stride, tile.n, to + r * tile.n);
   }
-  return buffer;
 }
 
 template <class T>
@@ -205,34 +138,53 @@ void StoreRow(const float* from, T* to, int64_t stride, bool past, int64_t n) {
   for (int64_t j = 0; stride != 1 && j < n; ++j) to[j * stride] = dense[j];
 }
 
-void RunTile(const Expression& e, const int64_t* in, int64_t out, Tile tile, bool past,
-             float (*buffer)[kTile]) {
-  const float* registers[Expression::kMaxRegisters];
+/// The type of input w unless it is of bytes.
+Type type_of(const Expression& e, int w) {
+  return e.mixed ? e.in_types[w] : e.type;
+}
+
+void RunTile(const Expression& e, const Plan& plan, const int64_t* in, int64_t out, Tile tile,
+             bool past, float (*buffer)[kTile]) {
+  Registers registers;
   for (int w = 0; w < e.n_inputs; ++w) {
+    const int64_t stride = e.dims[0].in[w], row_stride = e.dims[1].in[w];
+    const bool is_row = tile.rows == 1 || row_stride == stride * tile.n;
+    if (plan.is_float[w] && stride == 1 && is_row) {
+      registers.data[w] = static_cast<const float*>(e.inputs[w]) + in[w];
+      continue;
+    }
+    registers.is_single[w] = stride == 0 && is_row && !plan.as_array[w];
+    const Tile loaded = registers.is_single[w] ? Tile{1, 1} : is_row ? Tile{tile.size(), 1} : tile;
     const auto load = [&](auto t) {
-      using T = decltype(t);
-      const T* const from = static_cast<const T*>(e.inputs[w]) + in[w];
-      if (e.dims[0].in[w] == 1) prefetch(from + tile.n, tile.n * static_cast<int64_t>(sizeof(T)));
-      registers[w] = LoadTile(from, e.dims[0].in[w], e.dims[1].in[w], tile, buffer[w]);
+      const auto* const from = static_cast<const decltype(t)*>(e.inputs[w]) + in[w];
+      LoadTile(from, stride, row_stride, loaded, buffer[w]);
     };
     if (e.is_bool[w]) {
       load(uint8_t{});
     } else {
-      with_type(e.mixed ? e.in_types[w] : e.type, load);
+      with_type(type_of(e, w), load);
     }
+    registers.data[w] = buffer[w];
   }
   const bool is_dense = e.dims[0].out == 1 && (tile.rows == 1 || e.dims[1].out == tile.n);
   const bool direct = e.type == Type::F32 && is_dense && !past;
-  for (int s = 0; s < e.n_steps; ++s) {
-    const auto& step = e.steps[s];
-    const bool last = s + 1 == e.n_steps;
-    float* const y = last && direct ? static_cast<float*>(e.out) + out : buffer[step.to];
-    RunStep(step, registers, y, tile.size());
-    registers[step.to] = y;
+  for (int s = 0; s < e.n_steps;) {
+    const Link* const chain = plan.links + s;
+    const int end = s + std::max<int>(chain->length, 1);
+    const auto to = e.steps[end - 1].to;
+    float* const y = end == e.n_steps && direct ? static_cast<float*>(e.out) + out : buffer[to];
+    if (chain->length > 0) {
+      RunChain(chain, e.steps[s].a, registers, y, tile.size());
+    } else {
+      RunStep(e.steps[s], registers, y, tile.size());
+    }
+    registers.data[to] = y;
+    registers.is_single[to] = false;
+    s = end;
   }
   if (direct) return;
   if (is_dense) tile = {tile.size(), 1};
-  const float* const result = registers[e.steps[e.n_steps - 1].to];
+  const float* const result = registers.data[e.steps[e.n_steps - 1].to];
   with_type(e.type, [&](auto t) {
     auto* const to = static_cast<decltype(t)*>(e.out) + out;
     for (int64_t r = 0; r < tile.rows; ++r) {
@@ -248,7 +200,7 @@ int64_t RowsOfTile(const Expression& e) {
 }
 
 /// Computes tiles [begin, end), which are numbered along the innermost loop first.
-void RunTiles(const Expression& e, bool past, int64_t begin, int64_t end) {
+void RunTiles(const Expression& e, const Plan& plan, bool past, int64_t begin, int64_t end) {
   HWY_ALIGN float buffer[Expression::kMaxRegisters][kTile];
   const auto &inner = e.dims[0], &outer = e.dims[1];
   const int64_t rows = RowsOfTile(e);
@@ -268,7 +220,7 @@ void RunTiles(const Expression& e, bool past, int64_t begin, int64_t end) {
     }
     const Tile tile = {std::min(kTile, inner.size - first),
                        std::min(rows, std::max<int64_t>(outer.size, 1) - first_row)};
-    RunTile(e, in, out, tile, past, buffer);
+    RunTile(e, plan, in, out, tile, past, buffer);
   }
   if (past) end_stream();
 }
@@ -282,12 +234,18 @@ void RunExpression(const Expression& e) {
   int64_t elements = 1, moved = size_of(e.type);  // bytes an element
   for (int d = 0; d < e.n_dims; ++d) elements *= e.dims[d].size;
   for (int w = 0; w < e.n_inputs; ++w) {
-    const int64_t size = e.is_bool[w] ? 1 : size_of(e.mixed ? e.in_types[w] : e.type);
+    const int64_t size = e.is_bool[w] ? 1 : size_of(type_of(e, w));
     if (e.dims[0].in[w] != 0) moved += size;
   }
   const bool past = e.dims[0].out == 1 && e.dims[0].size * size_of(e.type) >= 8 * kLine &&
                     overflows_caches(elements * moved);
-  parallel_for(tiles, grain, [&](int64_t begin, int64_t end) { RunTiles(e, past, begin, end); });
+  Plan plan;
+  MakePlan(e, plan);
+  for (int w = 0; w < e.n_inputs; ++w) {
+    plan.is_float[w] = !e.is_bool[w] && type_of(e, w) == Type::F32;
+  }
+  parallel_for(tiles, grain,
+               [&](int64_t begin, int64_t end) { RunTiles(e, plan, past, begin, end); });
 }
 
 }  // namespace HWY_NAMESPACE

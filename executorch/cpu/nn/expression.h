@@ -1,5 +1,6 @@
 /// Several elementwise operations in one pass over memory. They are computed tile by tile, so that
-/// intermediate results stay in cache. Casts between the storage types cost nothing extra.
+/// intermediate results stay in cache, or where a step reads its predecessor's result alone, in
+/// registers. Casts between the storage types cost nothing extra.
 #pragma once
 
 #include <executorch/cpu/activation.h>
@@ -18,6 +19,7 @@ struct Expression {
   static constexpr int kMaxInputs = 8;
   static constexpr int kMaxRegisters = 16;
   static constexpr int kMaxDims = 6;
+  static constexpr int kMaxSteps = 48;
 
   enum class Op : uint8_t {
     Add,
@@ -31,7 +33,13 @@ struct Expression {
     Quotient,  // a / scale
     Over,      // scale / a
     Abs,
-    Apply,  // function(a)
+    Sign,  // 0 where a is NaN
+    Floor,
+    Ceil,
+    Trunc,
+    Round,         // to nearest, ties to even
+    RectifyLeaky,  // a, times scale where it is negative
+    Apply,         // function(a)
     Act,
     Compare,    // 1 where a and b compare so, else 0
     CompareTo,  // 1 where a and scale compare so, else 0

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <random>
 #include <vector>
 
 namespace executorch::cpu {
@@ -201,6 +202,130 @@ TEST_P(Expression_, ComparesAndSelects) {
         EXPECT_EQ(out[i], is_true ? static_cast<float>(mask[i]) : y[i]) << kind << ", " << i;
       }
     }
+  }
+}
+
+// What a step gives for one element.
+float value_of(const Expression::Step& s, const float* r) {
+  using Comparison = Expression::Comparison;
+  const float a = r[s.a], b = s.op == Op::CompareTo ? s.scale : r[s.b];
+  switch (s.op) {
+    case Op::Add:
+      return a + b;
+    case Op::Subtract:
+      return a - b;
+    case Op::Multiply:
+      return a * b;
+    case Op::Divide:
+      return a / b;
+    case Op::Maximum:
+      return std::isnan(a) || std::isnan(b) ? NAN : a > b ? a : b;  // b of two zeros
+    case Op::Minimum:
+      return std::isnan(a) || std::isnan(b) ? NAN : a < b ? a : b;
+    case Op::Linear:
+      return s.scale * a + s.shift;
+    case Op::Quotient:
+      return a / s.scale;
+    case Op::Over:
+      return s.scale / a;
+    case Op::Abs:
+      return std::fabs(a);
+    case Op::Sign:
+      return static_cast<float>((a > 0) - (a < 0));
+    case Op::Floor:
+      return std::floor(a);
+    case Op::Ceil:
+      return std::ceil(a);
+    case Op::Trunc:
+      return std::trunc(a);
+    case Op::Round:
+      return std::nearbyint(a);
+    case Op::RectifyLeaky:
+      return a > 0 ? a : a * s.scale;
+    case Op::Act:  // Clamp
+      return std::isnan(a) ? a : std::min(std::max(a, s.act.low), s.act.high);
+    case Op::Apply:  // Sqrt
+      return std::sqrt(a);
+    case Op::Atan2:
+      return std::atan2(a, b);
+    case Op::Select:
+      return a != 0 ? b : r[s.c];
+    case Op::Compare:
+    case Op::CompareTo:
+      break;
+  }
+  return s.comparison == Comparison::Equal       ? a == b
+         : s.comparison == Comparison::NotEqual  ? a != b
+         : s.comparison == Comparison::Less      ? a < b
+         : s.comparison == Comparison::LessEqual ? a <= b
+         : s.comparison == Comparison::Greater   ? a > b
+                                                 : a >= b;
+}
+
+// Random steps; x is [rows, n] with a NaN and an infinity, y one row, z one column, and w one
+// number. Numbers are multiples of a half, so that results do not depend on rounding.
+void run_random_steps(std::mt19937& rng, int64_t rows, int64_t n) {
+  const auto random = [&](int end) { return static_cast<int>(rng() % static_cast<unsigned>(end)); };
+  constexpr int kInputs = 4, kRegisters = 9;
+  std::vector<Expression::Step> steps(static_cast<size_t>(1 + random(12)));
+  int known = kInputs;
+  for (auto& s : steps) {
+    s.op = static_cast<Op>(random(static_cast<int>(Op::Select) + 1));
+    s.a = static_cast<uint8_t>(random(known));
+    s.b = static_cast<uint8_t>(random(2) == 0 ? known - 1 : random(known));
+    s.c = static_cast<uint8_t>(random(known));
+    if (random(2) == 0) s.a = static_cast<uint8_t>(known - 1);
+    s.scale = static_cast<float>(random(3) - 1) / 2;
+    s.shift = static_cast<float>(random(5) - 2);
+    s.function = Function::Sqrt;
+    s.comparison = static_cast<Expression::Comparison>(random(6));
+    s.act = {Activation::Kind::Clamp, -1.5f, 3};
+    s.to = static_cast<uint8_t>(known < kRegisters ? known++ : kInputs + random(5));
+  }
+  const auto size = static_cast<size_t>(rows * n);
+  std::vector<float> in[kInputs] = {std::vector<float>(size),
+                                    std::vector<float>(static_cast<size_t>(n)),
+                                    std::vector<float>(static_cast<size_t>(rows)),
+                                    {2.5f}};
+  for (auto& values : in) {
+    for (float& v : values) v = static_cast<float>(random(9) - 4) / 2;
+  }
+  in[0][static_cast<size_t>(random(static_cast<int>(size)))] = NAN;
+  in[0][static_cast<size_t>(random(static_cast<int>(size)))] = INFINITY;
+  std::vector<float> out(size);
+  Expression e;
+  e.n_inputs = kInputs;
+  for (int w = 0; w < kInputs; ++w) e.inputs[w] = in[w].data();
+  e.out = out.data();
+  e.steps = steps.data();
+  e.n_steps = static_cast<int>(steps.size());
+  e.n_dims = 2;
+  e.dims[0] = {n, {1, 1, 0, 0}, 1};
+  e.dims[1] = {rows, {n, 0, 1, 0}, n};
+  e.run();
+  for (size_t i = 0; i < size; ++i) {
+    float r[kRegisters] = {in[0][i], in[1][i % static_cast<size_t>(n)],
+                           in[2][i / static_cast<size_t>(n)], in[3][0]};
+    for (const auto& s : steps) r[s.to] = value_of(s, r);
+    const float expected = r[steps.back().to];
+    if (std::isnan(expected)) {
+      ASSERT_TRUE(std::isnan(out[i])) << i << ": " << out[i];
+    } else if (std::isinf(expected)) {
+      ASSERT_EQ(out[i], expected) << i;
+    } else {
+      ASSERT_NEAR(out[i], expected, 1e-6f * std::max(1.0f, std::fabs(expected))) << i;
+    }
+  }
+}
+
+TEST_P(Expression_, RunsRandomSteps) {
+  for (unsigned seed = 0; seed < 400; ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    std::mt19937 rng(seed);
+    constexpr int64_t kShapes[][2] = {{1, 700}, {3, 513}, {7, 60}, {200, 3}, {1, 1}};
+    const auto& shape = kShapes[seed % std::size(kShapes)];
+    run_random_steps(rng, shape[0], shape[1]);
+    if (HasFatalFailure()) return;
   }
 }
 

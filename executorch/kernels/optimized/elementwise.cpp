@@ -12,6 +12,7 @@ using cpu::Expression;
 constexpr int kInputs = Expression::kMaxInputs;
 // The most instructions of one pass. With more, registers rarely suffice.
 constexpr size_t kMostNodes = 24;
+static_assert(kMostNodes * std::size(Computation{}.steps) <= Expression::kMaxSteps);
 // The least size of the innermost loop, and of the two innermost, for which interpreting the steps
 // is worthwhile.
 constexpr int64_t kShortest = 8;

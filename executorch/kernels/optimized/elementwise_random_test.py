@@ -18,8 +18,11 @@ Function = Callable[..., Tensor]
 
 FLOATS: list[tuple[Function, str]] = [  # with the kinds of their operands: float, Bool
     *((f, "f") for f in (torch.abs, torch.neg, torch.relu, torch.sigmoid, torch.tanh)),
+    *((f, "f") for f in (torch.floor, torch.ceil, torch.trunc, torch.round, torch.sign)),
+    *((f, "f") for f in (torch.square, nn.functional.leaky_relu, lambda x: 3 / x)),
     *((f, "f") for f in (lambda x: x * 1.5, lambda x: 0.25 - x, lambda x: x.clamp(-1, 1))),
-    *((f, "ff") for f in (torch.add, torch.sub, torch.mul, torch.maximum, torch.minimum)),
+    *((f, "ff") for f in (torch.add, torch.sub, torch.mul, torch.div)),
+    *((f, "ff") for f in (torch.maximum, torch.minimum)),
     *((torch.where, "bff") for _ in range(4)),
     (lambda test: test.float(), "b"),
 ]

@@ -16,6 +16,11 @@ bool is_cast(const Graph& graph, int n) {
 
 namespace {
 
+constexpr std::pair<std::string_view, Op> kSame[] = {
+    {"abs.out", Op::Abs},   {"sign.out", Op::Sign},   {"floor.out", Op::Floor},
+    {"ceil.out", Op::Ceil}, {"trunc.out", Op::Trunc}, {"round.out", Op::Round},
+};
+
 class Translator {
  public:
   explicit Translator(const Graph& graph) : graph_(graph) {}
@@ -35,7 +40,10 @@ class Translator {
     if (op == "div.Scalar_out") return scaled(n, Op::Quotient, 0, number(n));
     if (op == "neg.out") return linear(n, -1, 0);
     if (op == "reciprocal.out") return scaled(n, Op::Over, 0, 1);
-    if (op == "abs.out") return with(n, {.op = Op::Abs});
+    for (const auto& [name, same] : kSame) {
+      if (op == name) return with(n, {.op = same});
+    }
+    if (op == "leaky_relu.out") return scaled(n, Op::RectifyLeaky, 0, number(n));
     if (op == "pow.Tensor_Scalar_out") return power(n);
     if (is_cast(graph_, n)) return with(n, {.op = Op::Act});
     if (is_copy(op) && graph_.is_bool(graph_.arg_id(n, 0))) {
