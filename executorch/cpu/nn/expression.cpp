@@ -240,7 +240,7 @@ void RunExpression(const Expression& e) {
   const bool past = e.dims[0].out == 1 && e.dims[0].size * size_of(e.type) >= 8 * kLine &&
                     overflows_caches(elements * moved);
   Plan plan;
-  MakePlan(e, plan);
+  make_plan(e, plan);
   for (int w = 0; w < e.n_inputs; ++w) {
     plan.is_float[w] = !e.is_bool[w] && type_of(e, w) == Type::F32;
   }
