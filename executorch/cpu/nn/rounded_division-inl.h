@@ -1,5 +1,6 @@
 /// Divisions with a rounded quotient, their remainders, and powers, on vectors of float. Remainders
-/// and powers are computed in double.
+/// and powers are computed in double, or where Highway has no vectors of double (WebAssembly) by
+/// the C library.
 // clang-format off
 #if defined(EXECUTORCH_CPU_NN_ROUNDED_DIVISION_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef EXECUTORCH_CPU_NN_ROUNDED_DIVISION_INL_H_
@@ -24,6 +25,18 @@ namespace hn = hwy::HWY_NAMESPACE;
   f(TruncDivide, TruncDivide(v, w)) f(FloorDivide, FloorDivide(v, w)) \
       f(TruncModulo, TruncModulo(v, w)) f(FloorModulo, FloorModulo(v, w)) f(Power, Power(v, w))
 
+/// f(x, y) for each element.
+template <class V, class F>
+HWY_INLINE V ByElement(V x, V y, const F& f) {
+  const hn::DFromV<V> d;
+  HWY_ALIGN float a[hn::MaxLanes(d)], b[hn::MaxLanes(d)];
+  hn::Store(x, d, a);
+  hn::Store(y, d, b);
+  for (size_t i = 0; i < hn::Lanes(d); ++i) a[i] = f(a[i], b[i]);
+  return hn::Load(d, a);
+}
+
+#if HWY_HAVE_FLOAT64
 /// f(x, y) for vectors of double, rounded to float. f gets the descriptor, too.
 template <class V, class F>
 HWY_INLINE V InDouble(V x, V y, const F& f) {
@@ -36,6 +49,7 @@ HWY_INLINE V InDouble(V x, V y, const F& f) {
                       hn::PromoteTo(wide, hn::UpperHalf(half, y)));
   return hn::Combine(d, hn::DemoteTo(half, high), hn::DemoteTo(half, low));
 }
+#endif
 
 template <class V>
 HWY_INLINE V TruncDivide(V x, V y) {
@@ -45,7 +59,8 @@ HWY_INLINE V TruncDivide(V x, V y) {
 /// x - TruncDivide(x, y) * y, which is exact, with the sign of x.
 template <class V>
 HWY_INLINE V TruncModulo(V x, V y) {
-  const hn::DFromV<V> d;
+  const auto remainder = [](float a, float b) { return std::fmod(a, b); };
+#if HWY_HAVE_FLOAT64
   // In double a quotient of floats below 2^29 is not rounded up to an integer, and its product with
   // y is exact. Larger ones are rare.
   bool is_large = false;
@@ -54,15 +69,12 @@ HWY_INLINE V TruncModulo(V x, V y) {
     is_large |= !hn::AllFalse(wide, hn::Ge(hn::Abs(quotient), hn::Set(wide, 0x1p29)));
     return hn::NegMulAdd(quotient, b, a);
   });
-  if (HWY_UNLIKELY(is_large)) {
-    HWY_ALIGN float a[hn::MaxLanes(d)], b[hn::MaxLanes(d)];
-    hn::Store(x, d, a);
-    hn::Store(y, d, b);
-    for (size_t i = 0; i < hn::Lanes(d); ++i) a[i] = std::fmod(a[i], b[i]);
-    return hn::Load(d, a);
-  }
+  if (HWY_UNLIKELY(is_large)) return ByElement(x, y, remainder);
   // Also where y is infinite.
   return hn::IfThenElse(hn::Lt(hn::Abs(x), hn::Abs(y)), x, hn::CopySign(r, x));
+#else
+  return ByElement(x, y, remainder);
+#endif
 }
 
 /// Whether a remainder r of the sign of the dividend has to become one of the sign of y.
@@ -96,6 +108,7 @@ HWY_INLINE V FloorDivide(V x, V y) {
                         hn::IfThenElse(hn::Eq(q, zero), hn::CopySign(zero, ratio), nearest));
 }
 
+#if HWY_HAVE_FLOAT64
 /// c[0] + c[1] x + ... + c[n-1] x^(n-1)
 template <class D, class V, size_t n>
 HWY_INLINE V Series(D d, V x, const double (&c)[n]) {
@@ -160,6 +173,12 @@ HWY_INLINE V Power(V x, V y) {
   result = KeepNaN(x, KeepNaN(y, result));
   return hn::IfThenElse(hn::Or(hn::Eq(y, zero), hn::Eq(x, one)), one, result);
 }
+#else
+template <class V>
+HWY_INLINE V Power(V x, V y) {
+  return ByElement(x, y, [](float a, float b) { return std::pow(a, b); });
+}
+#endif
 
 }  // namespace HWY_NAMESPACE
 }  // namespace executorch::cpu
