@@ -24,8 +24,9 @@ class FilledPages final {
 
  private:
   std::vector<uint8_t*> small_;  // whole huge pages' memory, still in small pages
-  size_t next_ = 0;              // the index of the one that is looked at next
-  size_t at_once_ = 0;
+  // Systems without such pages need neither.
+  [[maybe_unused]] size_t next_ = 0;  // the index of the one that is looked at next
+  [[maybe_unused]] size_t at_once_ = 0;
 };
 
 }  // namespace internal
