@@ -16,12 +16,14 @@ namespace {
 
 // A largest result of less is not worth a system call.
 constexpr size_t kLeastReleased = 256 << 10;
+#if defined(__linux__)
 // Results of at least two huge pages fill most of those that they lie in.
 constexpr size_t kLeastHuge = 4 << 20;
 // Results are small if the largest one has at most this fraction of its former size, in so many
 // executions one after another.
 constexpr size_t kSmallFraction = 4;
 constexpr int kSmallExecutions = 2;
+#endif
 
 }  // namespace
 
