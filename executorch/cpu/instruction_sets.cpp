@@ -11,7 +11,7 @@ namespace {
 
 /// Bits of the sets that the build contains and this machine has.
 int64_t usable_targets() {
-  static const int64_t targets = hwy::SupportedTargets() & HWY_TARGETS;
+  static const int64_t targets = HWY_SUPPORTED_TARGETS & HWY_TARGETS;
   return targets;
 }
 

@@ -15,7 +15,7 @@ struct Sets {
   int n = 0;
 
   Sets() {
-    for (int64_t left = hwy::SupportedTargets() | HWY_STATIC_TARGET; left != 0; left &= left - 1) {
+    for (int64_t left = HWY_SUPPORTED_TARGETS | HWY_STATIC_TARGET; left != 0; left &= left - 1) {
       for (const Source set : {Source::Int8Matmul, Source::Int8Dot, Source::Int8}) {
         add(left & -left, set);
       }
