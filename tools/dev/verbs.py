@@ -91,12 +91,15 @@ def verb_demo(args: list[str]) -> int:
 
 
 def verb_test(args: list[str]) -> int:
-    """Build, lint, and run every test, or those that pytest's arguments select."""
+    """Build, lint, and run every test, for WebAssembly too where emcc is installed; or run those
+    that pytest's arguments select."""
     setup()
     build("dev")
     pytest = [str(PYTHON), "-m", "pytest"]
     if args:
         return show([*pytest, *args], env=EVERYTHING_BUILT)
+    if shutil.which("emcc") is not None:  # `./dev browser` installs it
+        build("wasm", "executorch_wasm_package")
     lint = verb_lint()
     cpp = ctest(BUILD)
     tests = show([*pytest, "-n", JOBS, "--dist", "loadgroup"], env=EVERYTHING_BUILT)
