@@ -205,6 +205,10 @@ runtime::AllocatorID ETDumpGen::track_allocator(const char* name) {
                "an allocator, which is not registered before the first event,");
     return 0;
   }
+  if (name == nullptr) {
+    (void)lose(Error::InvalidArgument, "an allocator without a name");
+    return 0;
+  }
   if (begin_event(name, kHeadBytes + std::strlen(name)) != Error::Ok) {
     return 0;
   }

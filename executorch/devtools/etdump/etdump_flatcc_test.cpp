@@ -136,6 +136,16 @@ TEST_P(ETDumpGenTest, WithoutABlockNothingIsRecordedAndNothingAborts) {
   EXPECT_EQ(gen_.get_etdump_data().buf, nullptr);
 }
 
+TEST_P(ETDumpGenTest, WhatIsNotThereIsNotRecorded) {
+  gen_.create_event_block(nullptr);
+  EXPECT_EQ(gen_.track_allocator(nullptr), 0u);
+  EXPECT_EQ(gen_.error(), Error::InvalidArgument);
+  EXPECT_EQ(gen_.log_evalue(EValue(Tensor(nullptr))).error(), Error::InvalidState);
+  const EventTracerEntry entry = gen_.start_profiling_delegate("op", kUnsetDelegateDebugIntId);
+  gen_.end_profiling_delegate(entry, nullptr, 8);
+  EXPECT_TRUE(Dump(gen_).valid());
+}
+
 TEST_P(ETDumpGenTest, AfterADumpTheNextBlockBeginsAnother) {
   gen_.create_event_block("first");
   const EventTracerEntry pending = gen_.start_profiling("pending");

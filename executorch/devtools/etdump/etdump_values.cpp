@@ -251,7 +251,8 @@ Result<bool> ETDumpGen::log_evalue(const runtime::EValue& evalue,
   const bool is_output = evalue_type == runtime::LoggedEValueType::kProgramOutput;
   const DelegateId none{DelegateDebugIdType::kNone, 0};
   if (evalue.isTensor()) {
-    return add_debug_event(evalue.toTensor(), is_output, nullptr, none);
+    ET_ASSIGN_OR_RETURN(const aten::Tensor tensor, evalue.tryToTensor());
+    return add_debug_event(tensor, is_output, nullptr, none);
   }
   if (evalue.isTensorList()) {
     ET_ASSIGN_OR_RETURN(const auto tensors, evalue.tryToTensorList());

@@ -133,6 +133,10 @@ void print_elements(std::ostream& os, const aten::Tensor& tensor,
 }
 
 void print_tensor(std::ostream& os, const aten::Tensor& tensor) {
+  if (tensor.unsafeGetTensorImpl() == nullptr) {
+    os << "tensor(<undefined>)";
+    return;
+  }
   os << "tensor(sizes=";
   print_items(os, static_cast<size_t>(tensor.dim()), SIZE_MAX / 4,
               [&](size_t i) { os << tensor.size(static_cast<ssize_t>(i)); });

@@ -99,6 +99,7 @@ TEST(PrintEValue, PrintsTensorsMadeWithoutDimOrderOrStrides) {
   EXPECT_EQ(printed(nullptr), "tensor(sizes=[2, 2], [1., 2., 3., 4.])");
   EXPECT_EQ(printed(by_column), "tensor(sizes=[2, 2], [1., 3., 2., 4.])");
   EXPECT_EQ(printed(twice), "tensor(sizes=[2, 2], <no strides>)");
+  EXPECT_EQ(text(EValue(aten::Tensor(nullptr))), "tensor(<undefined>)");
 }
 
 TEST(PrintEValue, PrintsTensorLists) {

@@ -167,6 +167,7 @@ TEST_F(FlatTensorTest, WriterRejectsBadArguments) {
   EXPECT_EQ(flat_tensor::save_ptd(out, {{"x", *tensor}}, size_t{1} << 31), Error::InvalidArgument);
   EXPECT_EQ(flat_tensor::save_ptd(out, {{"x", *empty_handed}}, 16), Error::InvalidArgument);
   EXPECT_EQ(flat_tensor::save_ptd(out, {{"", *tensor}}, 16), Error::InvalidArgument);
+  EXPECT_EQ(flat_tensor::save_ptd(out, {{"x", aten::Tensor(nullptr)}}, 16), Error::InvalidArgument);
   const std::string zero_byte("a\0b", 3);
   EXPECT_EQ(flat_tensor::save_ptd(out, {{zero_byte, *tensor}}, 16), Error::InvalidArgument);
   const std::string path = ::testing::TempDir() + "flat_tensor_test_refused.ptd";

@@ -362,10 +362,11 @@ Error Module::set_inputs(const std::string& method_name, const std::vector<EValu
 
 Error Module::set_output(const std::string& method_name, EValue output_value, size_t output_index) {
   ET_ASSIGN_OR_RETURN(Method * method, loaded_method(method_name));
-  ET_CHECK_OR_RETURN_ERROR(output_value.isTensor(), InvalidArgument,
+  const auto given = output_value.tryToTensor();
+  ET_CHECK_OR_RETURN_ERROR(given.ok(), InvalidArgument,
                            "Module: output %zu of '%s' can only be set to a tensor", output_index,
                            method_name.c_str());
-  const auto& tensor = output_value.toTensor();
+  const auto& tensor = *given;
   const auto info = method->method_meta().output_tensor_meta(output_index);
   ET_CHECK_OR_RETURN_ERROR(
       !info.ok() || info->scalar_type() == tensor.scalar_type(), InvalidArgument,

@@ -160,6 +160,9 @@ TEST_F(ModuleTest, WrongInputsAreInvalidArguments) {
   EXPECT_EQ(module.forward({x(), 1.0}).error(), Error::InvalidArgument);
   EXPECT_EQ(module.forward(make_tensor_ptr({1, 2, 3, 4})).error(), Error::InvalidArgument);
   EXPECT_EQ(Module(loader()).forward({x()}).error(), Error::InvalidArgument);
+  const EValue undefined{aten::Tensor(nullptr)};
+  EXPECT_EQ(module.forward({undefined, y()}).error(), Error::InvalidArgument);
+  EXPECT_EQ(module.set_output(undefined), Error::InvalidArgument);
 }
 
 TEST_F(ModuleTest, RunsStepByStep) {

@@ -113,6 +113,10 @@ Result<aten::Tensor> EValue::tryToTensor() const {
   if (!has_tag(*this, Tag::Tensor)) {
     return Error::InvalidType;
   }
+  if (payload.as_tensor.unsafeGetTensorImpl() == nullptr) {
+    ET_LOG(Error, "EValue: null pointer to a Tensor");
+    return Error::InvalidState;
+  }
   return payload.as_tensor;
 }
 

@@ -86,6 +86,7 @@ TEST(EValue, NullPointersOfAPayloadAreErrors) {
   value.tag = Tag::ListTensor;
   EXPECT_EQ(value.tryTo<aten::TensorList>().error(), Error::InvalidState);
   EXPECT_DEATH(value.toTensorList(), "");
+  EXPECT_EQ(EValue(aten::Tensor(nullptr)).tryToTensor().error(), Error::InvalidState);
 }
 
 TEST(BoxedEvalueList, GathersPresentValues) {

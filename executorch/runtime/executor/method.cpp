@@ -70,8 +70,10 @@ uint64_t work_of(const Instruction& instruction) {
 
 // Kernels read both; a tensor that a user made may have neither.
 bool lacks_layout(const EValue& value) {
-  if (!value.isTensor() || value.toTensor().dim() == 0) return false;
+  if (!value.isTensor()) return false;
   const aten::Tensor& tensor = value.toTensor();
+  if (tensor.unsafeGetTensorImpl() == nullptr) return true;
+  if (tensor.dim() == 0) return false;
   return tensor.strides().data() == nullptr || tensor.dim_order().data() == nullptr;
 }
 
@@ -197,12 +199,14 @@ Error Method::check_ready() const {
                              "%s: input %zu of %zu has not been set", name(), i,
                              state_.input_set.size());
     ET_CHECK_OR_RETURN_ERROR(!state_.checks_data || !lacks_layout(input_value(i)), InvalidArgument,
-                             "%s: input %zu is a tensor without strides or dim order", name(), i);
+                             "%s: input %zu is undefined, or a tensor without strides or dim order",
+                             name(), i);
   }
   bool lacks = false;
   for (size_t i = 0; state_.checks_data && i < outputs_size(); ++i) {
-    ET_CHECK_OR_RETURN_ERROR(!lacks_layout(output_value(i)), InvalidArgument,
-                             "%s: output %zu is a tensor without strides or dim order", name(), i);
+    ET_CHECK_OR_RETURN_ERROR(
+        !lacks_layout(output_value(i)), InvalidArgument,
+        "%s: output %zu is undefined, or a tensor without strides or dim order", name(), i);
     lacks = lacks || (output_value(i).isTensor() && lacks_data(output_value(i).toTensor()));
   }
   return lacks ? check_outputs() : Error::Ok;

@@ -17,13 +17,14 @@ namespace fb = executorch_flatbuffer;
 using aten::Tensor;
 
 // True if `source` lays its elements out as `input` would when resized to its shape: dimensions of
-// extent 1 or 0 may stand anywhere, and a tensor without a dim order is contiguous.
+// extent 1 or 0 may stand anywhere, and a tensor without a dim order is contiguous. Orders that a
+// user made may name dimensions that there are not.
 bool same_order(const Tensor& source, const Tensor& input) {
   const auto next = [&source](const Tensor& tensor, size_t& at) {
     const auto order = tensor.dim_order();
     for (; at < order.size(); ++at) {
       const size_t dim = order.data() == nullptr ? at : order[at];
-      if (source.sizes()[dim] > 1) {
+      if (dim >= order.size() || source.sizes()[dim] > 1) {
         ++at;
         return dim;
       }
@@ -152,6 +153,8 @@ Error Method::set_tensor_input(const Tensor& source, size_t index) {
   const auto value_index =
       static_cast<uint32_t>(state_.plan->inputs()->Get(static_cast<uint32_t>(index)));
   const fb::Tensor& recorded = *state_.plan->values()->Get(value_index)->val_as_Tensor();
+  ET_CHECK_OR_RETURN_ERROR(source.unsafeGetTensorImpl() != nullptr, InvalidArgument,
+                           "%s: input %zu is an undefined tensor", name(), index);
   ET_ASSIGN_OR_RETURN(const Tensor input, state_.values[value_index].tryToTensor());
   ET_CHECK_OR_RETURN_ERROR(source.scalar_type() == input.scalar_type(), InvalidArgument,
                            "%s: input %zu has element type %s, expected %s", name(), index,

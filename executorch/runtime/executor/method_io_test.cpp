@@ -63,6 +63,20 @@ TEST(MethodIo, RawValuesWithoutLayoutOrMemoryAreErrors) {
   EXPECT_EQ(loaded.method->execute(), Error::Ok);
 }
 
+TEST(MethodIo, TensorsThatNobodyCanHaveAreNoInputs) {
+  LoadedMethod loaded = load_copy();
+  int32_t sizes[] = {2, 3}, strides[] = {3, 1};
+  Floats data(6, 1);
+  for (const uint8_t beyond : {2, 7, 255}) {
+    uint8_t order[] = {beyond, 1};
+    aten::TensorImpl impl(ScalarType::Float, 2, sizes, data.data(), order, strides);
+    EXPECT_EQ(loaded.method->set_input(EValue(aten::Tensor(&impl)), 0), Error::InvalidArgument);
+  }
+  EXPECT_EQ(loaded.method->set_input(EValue(aten::Tensor(nullptr)), 0), Error::InvalidArgument);
+  loaded.method->mutable_input(0) = EValue(aten::Tensor(nullptr));
+  EXPECT_EQ(loaded.method->execute(), Error::InvalidArgument);
+}
+
 TEST(MethodIo, ValuesAreCopiedToRoomThatIsThere) {
   LoadedMethod loaded = load_copy();
   EValue room[2];

@@ -108,7 +108,7 @@ Program::Program(DataLoader* loader, uint64_t segment_base_offset, FreeableBuffe
       named_data_(loader, segment_base_offset, flatbuffer_) {}
 
 Program::HeaderStatus Program::check_header(const void* data, size_t size) {
-  if (size < kMinHeadBytes) {
+  if (data == nullptr || size < kMinHeadBytes) {
     return ShortData;
   }
   switch (schema::check_identifier(data, schema::kProgramIdentifier)) {

@@ -188,6 +188,7 @@ TEST(Program, HeaderProbeTellsProgramsFromOtherFiles) {
   std::vector<uint8_t> bytes = program_with_constants();
   EXPECT_EQ(Program::check_header(bytes.data(), bytes.size()), Program::CompatibleVersion);
   EXPECT_EQ(Program::check_header(bytes.data(), 63), Program::ShortData);
+  EXPECT_EQ(Program::check_header(nullptr, 64), Program::ShortData);
   bytes[7] = '1';
   EXPECT_EQ(Program::check_header(bytes.data(), bytes.size()), Program::IncompatibleVersion);
   EXPECT_EQ(load_error(bytes), Error::InvalidProgram);

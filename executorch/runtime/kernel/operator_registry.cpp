@@ -114,7 +114,7 @@ const Kernel* find(const char* name, Span<const TensorMeta> meta_list, Span<cons
     return nullptr;
   }
   for (const Kernel& kernel : kernels) {
-    if (kernel.name_ == nullptr || std::strcmp(kernel.name_, name) != 0) {
+    if (kernel.name_ == nullptr || kernel.op_ == nullptr || std::strcmp(kernel.name_, name) != 0) {
       continue;
     }
     if (kernel.kernel_key_.is_fallback()) {

@@ -101,6 +101,9 @@ TEST(OperatorRegistry, AnotherTableMayBeSearched) {
   const Kernel own[] = {Kernel("test::own.out", second)};
   EXPECT_EQ(*get_op_function_from_registry("test::own.out", {}, own), second);
   EXPECT_FALSE(registry_has_op_function("test::own.out"));
+  const Kernel rows_without[] = {Kernel("test::own.out", nullptr), Kernel(nullptr, second)};
+  EXPECT_EQ(get_op_function_from_registry("test::own.out", {}, rows_without).error(),
+            Error::OperatorMissing);
 }
 
 TEST(OperatorRegistry, LegacyLambdaIsCalledWithPointers) {

@@ -41,6 +41,8 @@ Error check_arguments(const TensorMap& tensors, size_t alignment) {
     ET_CHECK_OR_RETURN_ERROR(name.find('\0') == std::string::npos, InvalidArgument,
                              "save_ptd: the name of a tensor, '%s...', holds a zero byte",
                              name.c_str());
+    ET_CHECK_OR_RETURN_ERROR(tensor.unsafeGetTensorImpl() != nullptr, InvalidArgument,
+                             "save_ptd: tensor '%s' is undefined", name.c_str());
     ET_CHECK_OR_RETURN_ERROR(tensor.nbytes() == 0 || tensor.const_data_ptr() != nullptr,
                              InvalidArgument, "save_ptd: tensor '%s' has no data", name.c_str());
     const auto order = runtime::internal::dim_order_of(tensor);

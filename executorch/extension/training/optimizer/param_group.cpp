@@ -46,6 +46,10 @@ runtime::Result<Elements> elements_of(const char* optimizer, std::string_view na
                                       const Tensor& parameter, const Tensor& gradient) {
   const int length = static_cast<int>(name.size());
   ET_CHECK_OR_RETURN_ERROR(
+      gradient.unsafeGetTensorImpl() != nullptr && parameter.unsafeGetTensorImpl() != nullptr,
+      InvalidArgument, "%s: '%.*s', or its gradient, is an undefined tensor", optimizer, length,
+      name.data());
+  ET_CHECK_OR_RETURN_ERROR(
       gradient.scalar_type() == parameter.scalar_type() && gradient.sizes() == parameter.sizes(),
       InvalidArgument, "%s: the gradient of '%.*s' is %s %s; expected %s %s, as the parameter is",
       optimizer, length, name.data(), runtime::toString(gradient.scalar_type()),

@@ -126,6 +126,7 @@ TEST(SGD, AnErrorChangesNothing) {
   EXPECT_EQ(sgd.step({{"a", *g}, {"z", *square}}), Error::InvalidArgument);
   EXPECT_EQ(sgd.step({{"a", *g}, {"z", *wide}}), Error::InvalidArgument);
   EXPECT_EQ(sgd.step({{"a", *g}, {"z", *none}}), Error::InvalidState);
+  EXPECT_EQ(sgd.step({{"a", *g}, {"z", Tensor(nullptr)}}), Error::InvalidArgument);
   EXPECT_EQ(items(a), (Floats{1, 1}));
   ASSERT_EQ(sgd.step({{"a", *g}, {"z", *g}}), Error::Ok);  // still the first
   EXPECT_EQ(items(a), (Floats{0.5, 0.5}));
