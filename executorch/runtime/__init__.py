@@ -29,7 +29,7 @@ from executorch.extension.pybindings.portable_lib import (
     TensorInfo,
     Verification,
 )
-from executorch.runtime._describe import describe_method, methods_html
+from executorch.runtime._describe import describe_method, methods_html, printable
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -169,7 +169,8 @@ class Module:
         """
         self._program = Runtime.get().load_program(data, data_path=data_path)
         self._copy_outputs = copy_outputs
-        self._name = os.fspath(data) if isinstance(data, (str, os.PathLike)) else "in memory"
+        path = os.fspath(data) if isinstance(data, (str, os.PathLike)) else "in memory"
+        self._name = printable(os.fsdecode(path))
 
     def __call__(self, *inputs: Any) -> Any:
         return self["forward"](*inputs)

@@ -62,11 +62,16 @@ def outputs_of(meta: MethodMeta) -> list[str]:
     return _values(meta.num_outputs(), meta._output_kind, meta.output_tensor_meta)
 
 
+def printable(name: str) -> str:
+    r"""A name of a program or file, with \xNN for bytes that are not UTF-8."""
+    return name.encode(errors="surrogateescape").decode(errors="backslashreplace")
+
+
 def describe_method(meta: MethodMeta) -> str:
     """As `forward(float32[2, 4], Int) -> float32[2, 2]`."""
     outputs = outputs_of(meta)
     result = outputs[0] if len(outputs) == 1 else f"({', '.join(outputs)})"
-    return f"{meta.name()}({', '.join(inputs_of(meta))}) -> {result}"
+    return f"{printable(meta.name())}({', '.join(inputs_of(meta))}) -> {result}"
 
 
 def methods_html(title: str, methods: Sequence[MethodMeta]) -> str:
@@ -78,7 +83,7 @@ def methods_html(title: str, methods: Sequence[MethodMeta]) -> str:
         + "".join(
             f"<td>{text}</td>"
             for text in (
-                escape(meta.name()),
+                escape(printable(meta.name())),
                 "<br>".join(map(escape, inputs_of(meta))),
                 "<br>".join(map(escape, outputs_of(meta))),
             )

@@ -80,6 +80,29 @@ def test_text_of_a_file_is_escaped_in_html(path: Path, tmp_path: Path) -> None:
     assert "a&lt;b.pte" in Module(odd)._repr_html_()
 
 
+def test_names_and_paths_need_not_be_utf8(path: Path, tmp_path: Path) -> None:
+    x = torch.ones(2, 3)
+    folder = os.fsdecode(os.fsencode(tmp_path) + b"/\xe9t\xe9")
+    os.mkdir(folder)
+    odd = Path(folder, "two.pte")
+    odd.write_bytes(path.read_bytes().replace(b"both", b"bo\xff\xfe"))
+    program = Runtime.get().load_program(odd)
+    assert program.method_names == {"forward", "bo\udcff\udcfe"}
+    assert program.load_method("bo\udcff\udcfe").execute([x])[1] == 6
+    for shown in (repr(program), repr(Module(odd)), Module(odd)._repr_html_()):
+        assert r"bo\xff\xfe" in shown and shown.isascii()
+    assert repr(program.metadata("bo\udcff\udcfe")).startswith(r"MethodMeta(name='bo\xff\xfe'")
+    with pytest.raises(RuntimeError, match=r"bo\\xff\\xfe: input 0 has shape \(2\)"):
+        program.load_method("bo\udcff\udcfe").execute([x[:, 0]])
+    with pytest.raises(RuntimeError, match=r"no method nix; it has:(.|\n)*bo\\xff\\xfe"):
+        program.metadata("nix")
+    odd.write_bytes(b"x")
+    with pytest.raises(RuntimeError, match=r"the program /.*/\\xe9t\\xe9/two.pte: InvalidArgument"):
+        Runtime.get().load_program(odd)
+    with pytest.raises(FileNotFoundError, match="two.ptd"):
+        Runtime.get().load_program(path, data_path=odd.with_suffix(".ptd"))
+
+
 def test_a_closed_program_says_so_and_results_stay(path: Path) -> None:
     x = torch.ones(2, 3)
     with Module(path, copy_outputs=False) as module:

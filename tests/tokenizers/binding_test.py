@@ -131,6 +131,8 @@ def test_damaged_files_are_refused_with_a_reason(content):
 def test_a_file_that_is_not_there_is_named():
     with pytest.raises(ValueError, match="no/such/file"):
         load_file("no/such/file")
+    with pytest.raises(ValueError, match="\ufffd/no/such/file: No such file"):
+        load_file("\udcff/no/such/file")
 
 
 def test_unknown_tokens_are_errors():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import io
 import json
+import os
 import zipfile
 from pathlib import Path
 from types import SimpleNamespace
@@ -261,6 +262,20 @@ def test_a_file_that_is_no_archive_is_refused(tmp_path: Path) -> None:
         parse_etrecord(path)
     with pytest.raises(TypeError, match="etrecord: expected a path or a binary file, got .*int"):
         parse_etrecord(3)
+
+
+def test_paths_need_not_be_utf8(exported, tmp_path: Path) -> None:
+    folder = Path(os.fsdecode(os.fsencode(tmp_path) + b"/\xe9t\xe9"))
+    folder.mkdir()
+    edge = to_edge(exported)
+    program = edge.to_executorch()
+    program.save(folder / "model.pte")
+    assert (folder / "model.pte").read_bytes() == program.buffer
+    record = ETRecord()
+    record.add_edge_dialect_program(edge)
+    record.add_executorch_program(program)
+    record.save(folder / "record.bin")
+    assert list(parse_etrecord(folder / "record.bin")._debug_handle_map or {}) == ["forward"]
 
 
 def test_a_failed_save_leaves_the_old_file(exported, tmp_path: Path) -> None:

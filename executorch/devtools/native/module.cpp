@@ -3,9 +3,10 @@
 #include <executorch/exir/native/borrowed_bytes.h>
 #include <executorch/schema/output_file.h>
 
-#include <nanobind/stl/string.h>
+#include <nanobind/stl/filesystem.h>
 
 #include <cerrno>
+#include <filesystem>
 #include <string>
 
 namespace nb = nanobind;
@@ -17,7 +18,9 @@ namespace {
 /// A schema::OutputFile as a binary file object to write to, from front to back.
 class OutputFile {
  public:
-  explicit OutputFile(const std::string& path) : path_(path) { check(file_.open(path)); }
+  explicit OutputFile(const std::filesystem::path& path) : path_(path.string()) {
+    check(file_.open(path_));
+  }
 
   uint64_t write(nb::handle data) {
     const executorch::exir::BorrowedBytes bytes(data);
@@ -57,7 +60,7 @@ NB_MODULE(_native, m) {
   m.def("read_bundled_program", &devtools::read_bundled_program, "data"_a);
   m.def("write_bundled_program", &devtools::write_bundled_program, "bundle"_a);
   nb::class_<OutputFile>(m, "OutputFile")
-      .def(nb::init<const std::string&>(), "path"_a)
+      .def(nb::init<const std::filesystem::path&>(), "path"_a)
       .def("write", &OutputFile::write, "data"_a)
       .def("flush", [](OutputFile&) {})
       .def("keep", &OutputFile::keep);

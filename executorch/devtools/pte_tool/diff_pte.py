@@ -48,10 +48,13 @@ def diff_pte(
     result = PTEDiffResult(path_a, path_b, len(data_a), len(data_b), data_a == data_b)
     if result.bitwise_equal:
         return result
+    path = path_a
     try:
-        a, b = deserialize_pte_binary(data_a), deserialize_pte_binary(data_b)
+        a = deserialize_pte_binary(data_a)
+        path = path_b
+        b = deserialize_pte_binary(data_b)
     except ValueError as error:
-        result.error = f"Deserialization failed: {error}"
+        result.error = f"Deserialization failed: {path}: {error}"
         return result
     if a.program.version != b.program.version:
         result.version_a, result.version_b = a.program.version, b.program.version

@@ -110,7 +110,10 @@ def test_methods_and_named_data_of_one_side_are_listed(model) -> None:
 
 def test_what_is_no_program_is_an_error(model, tmp_path, capsys) -> None:
     result = diff_pte(b"", pte(model))
-    assert not result.bitwise_equal and "Deserialization failed" in result.error
+    assert not result.bitwise_equal and "Deserialization failed: A: " in result.error
+    odd = pte(model).replace(b"forward", b"forwar\xff")
+    result = diff_pte(pte(model), odd, path_b="odd.pte")
+    assert result.error.endswith(r"odd.pte: a text in it is not UTF-8: forwar\xff")
     (tmp_path / "a.pte").write_bytes(pte(model))
     names = [str(tmp_path / "a.pte"), str(tmp_path / "a.pte")]
     assert main(names) == 0 and "bitwise equal" in capsys.readouterr().out

@@ -4,12 +4,14 @@
 #include <executorch/exir/native/program_reader.h>
 #include <executorch/exir/native/program_writer.h>
 #include <executorch/exir/native/transposed_bytes.h>
+#include <nanobind/stl/filesystem.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
 #include <cstring>
+#include <filesystem>
 
 namespace nb = nanobind;
 namespace exir = executorch::exir;
@@ -62,7 +64,12 @@ NB_MODULE(_native, m) {
       .def("append", nb::overload_cast<nb::handle>(&exir::FileImage::append), "buffer"_a)
       .def_prop_ro("size", &exir::FileImage::size)
       .def("to_bytes", &exir::FileImage::to_bytes)
-      .def("save", &exir::FileImage::save, "path"_a, "progress"_a = nb::none())
+      .def(
+          "save",
+          [](const exir::FileImage& self, const std::filesystem::path& path, nb::handle progress) {
+            self.save(path.string(), progress);
+          },
+          "path"_a, "progress"_a = nb::none())
       .def("write_to", &exir::FileImage::write_to, "file"_a);
   nb::class_<exir::Segment>(m, "Segment")
       .def(nb::init<uint64_t>(), "alignment"_a = 1)

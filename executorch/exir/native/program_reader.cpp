@@ -23,7 +23,12 @@ nb::object text(const flatbuffers::String* s) {
   const Py_ssize_t size = s == nullptr ? 0 : static_cast<Py_ssize_t>(s->size());
   nb::object result = nb::steal(PyUnicode_DecodeUTF8(data, size, nullptr));
   if (!result.is_valid()) {
-    throw nb::python_error();  // UnicodeDecodeError, a ValueError
+    PyErr_Clear();
+    const nb::object shown = nb::steal(PyUnicode_DecodeUTF8(data, size, "backslashreplace"));
+    if (!shown.is_valid()) {
+      throw nb::python_error();
+    }
+    damaged(std::string("a text in it is not UTF-8: ") + PyUnicode_AsUTF8(shown.ptr()));
   }
   return result;
 }

@@ -2,6 +2,7 @@
 #include <executorch/extension/pybindings/log_capture.h>
 #include <executorch/extension/pybindings/metadata.h>
 #include <executorch/extension/pybindings/program.h>
+#include <executorch/extension/pybindings/text.h>
 #include <executorch/extension/pybindings/training.h>
 #include <executorch/extension/threadpool/threadpool.h>
 #include <executorch/kernels/optimized/fusion.h>
@@ -11,7 +12,6 @@
 
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/shared_ptr.h>
-#include <nanobind/stl/string.h>
 #include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
 
@@ -103,7 +103,8 @@ void bind_steps(nb::class_<MethodHandle>& type) {
              const std::string& operation) -> nb::object {
             runtime::InstructionOrigin origin;
             if (!self.origin(chain, instruction, operation, origin)) return nb::none();
-            return nb::make_tuple(origin.op, origin.module_path, origin.file, origin.line);
+            return nb::make_tuple(std::string(origin.op), std::string(origin.module_path),
+                                  std::string(origin.file), origin.line);
           },
           nb::arg("chain"), nb::arg("instruction"), nb::arg("operation") = "",
           "(operator, module path, Python file, line) that an instruction comes from, or an "
@@ -218,7 +219,7 @@ void bind_module(nb::module_& m) {
             const auto joint = self.joint_outputs(name);
             nb::list names;
             for (const std::string_view each : joint.names()) {
-              names.append(nb::str(each.data(), each.size()));
+              names.append(std::string(each));
             }
             return nb::make_tuple(joint.first_gradient(), joint.first_parameter(), names);
           },
@@ -359,6 +360,7 @@ NB_MODULE(_C, m) {
   nb::set_leak_warnings(false);  // objects that live until the interpreter ends are no error
   executorch::runtime::runtime_init();
   LogCapture::install();
+  translate_errors_of_any_text();
   nb::enum_<Verification>(m, "Verification", nb::is_arithmetic())
       .value("Minimal", Verification::Minimal)
       .value("InternalConsistency", Verification::InternalConsistency);

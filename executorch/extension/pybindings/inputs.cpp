@@ -3,10 +3,9 @@
 #include <executorch/extension/pybindings/dtype.h>
 #include <executorch/extension/pybindings/log_capture.h>
 #include <executorch/extension/pybindings/strided_copy.h>
+#include <executorch/extension/pybindings/text.h>
 #include <executorch/runtime/core/exec_aten/util/scalar_type_util.h>
 #include <executorch/runtime/core/exec_aten/util/tensor_dimension_limit.h>
-
-#include <nanobind/stl/string.h>
 
 #include <algorithm>
 #include <limits>
@@ -23,7 +22,7 @@ using runtime::Tag;
 namespace {
 
 std::string place(const MethodMeta& meta, size_t i) {
-  return std::string(meta.name()) + ": input " + std::to_string(i);
+  return printable(meta.name()) + ": input " + std::to_string(i);
 }
 
 std::string python_type(nb::handle item) {

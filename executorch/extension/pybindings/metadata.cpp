@@ -1,11 +1,10 @@
 #include <executorch/extension/pybindings/metadata.h>
 
 #include <executorch/extension/pybindings/log_capture.h>
+#include <executorch/extension/pybindings/text.h>
 #include <executorch/runtime/core/exec_aten/util/scalar_type_util.h>
 #include <executorch/runtime/core/tag.h>
 #include <executorch/runtime/executor/method_meta.h>
-
-#include <nanobind/stl/string.h>
 
 #include <string>
 
@@ -75,7 +74,7 @@ std::string kind(const MethodMeta& meta, size_t i) {
   LogCapture log;
   const Result<Tag> tag = (meta.*tag_of)(i);
   if (!tag.ok()) {
-    throw nb::index_error((std::string(meta.name()) + ": no value " + std::to_string(i)).c_str());
+    throw nb::index_error((printable(meta.name()) + ": no value " + std::to_string(i)).c_str());
   }
   char name[runtime::kTagNameBufferSize] = "?";
   runtime::tag_to_string(*tag, name, sizeof(name));
@@ -90,7 +89,7 @@ TensorInfo tensor_info(const MethodMeta& meta, size_t i) {
     log.check(info.error(), std::string(meta.name()) + ": tensor " + std::to_string(i));
     return *info;
   } catch (const std::runtime_error& e) {
-    throw nb::index_error(e.what());
+    throw nb::index_error(printable(e.what()).c_str());
   }
 }
 
@@ -108,7 +107,7 @@ void bind_metadata(nb::module_& m) {
       .def("__repr__", [](const TensorInfo& t) { return describe(t); });
 
   nb::class_<MethodMeta>(m, "MethodMeta", "What a method takes and returns.")
-      .def("name", &MethodMeta::name)
+      .def("name", [](const MethodMeta& meta) { return std::string(meta.name()); })
       .def("num_inputs", &MethodMeta::num_inputs)
       .def("num_outputs", &MethodMeta::num_outputs)
       .def("num_attributes", &MethodMeta::num_attributes)
@@ -120,7 +119,7 @@ void bind_metadata(nb::module_& m) {
            nb::keep_alive<0, 1>(), "Raises IndexError when that output is no tensor.")
       .def("attribute_tensor_meta", &tensor_info<&MethodMeta::attribute_tensor_meta>,
            nb::arg("index"), nb::keep_alive<0, 1>())
-      .def("__repr__", [](const MethodMeta& meta) { return describe(meta); });
+      .def("__repr__", [](const MethodMeta& meta) { return printable(describe(meta)); });
 }
 
 }  // namespace executorch::extension::pybindings

@@ -2,11 +2,11 @@
 
 #include <executorch/extension/pybindings/dtype.h>
 #include <executorch/extension/pybindings/log_capture.h>
+#include <executorch/extension/pybindings/text.h>
 #include <executorch/runtime/core/exec_aten/util/scalar_type_util.h>
 #include <executorch/runtime/core/exec_aten/util/writable_data.h>
 
 #include <nanobind/ndarray.h>
-#include <nanobind/stl/string.h>
 
 #include <cstring>
 #include <stdexcept>
@@ -196,7 +196,7 @@ nb::object to_python(Output output, nb::handle owner) {
     return nb::float_(*number);
   }
   if (const auto* text = std::get_if<std::string>(&output.value)) {
-    return nb::str(text->data(), text->size());
+    return nb::cast(*text);
   }
   return nb::none();
 }

@@ -4,8 +4,7 @@
 #include <executorch/extension/data_loader/buffer_data_loader.h>
 #include <executorch/extension/data_loader/mmap_data_loader.h>
 #include <executorch/extension/pybindings/log_capture.h>
-
-#include <nanobind/stl/string.h>
+#include <executorch/extension/pybindings/text.h>
 
 #include <algorithm>
 #include <cerrno>

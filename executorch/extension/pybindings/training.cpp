@@ -3,9 +3,9 @@
 #include <executorch/extension/flat_tensor/serialize/serialize.h>
 #include <executorch/extension/pybindings/inputs.h>
 #include <executorch/extension/pybindings/log_capture.h>
+#include <executorch/extension/pybindings/text.h>
 #include <executorch/extension/training/optimizer/sgd.h>
 
-#include <nanobind/stl/string.h>
 #include <nanobind/stl/unique_ptr.h>
 
 #include <memory>

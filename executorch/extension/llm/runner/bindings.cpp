@@ -8,6 +8,7 @@
 
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
+#include <nanobind/stl/filesystem.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
@@ -15,6 +16,7 @@
 #include <cstdio>
 #include <cstring>
 #include <exception>
+#include <filesystem>
 #include <mutex>
 #include <stdexcept>
 
@@ -28,6 +30,7 @@ namespace {
 /// An array of the host, in C order.
 using Array = nb::ndarray<nb::ro, nb::c_contig, nb::device::cpu>;
 using Inputs = std::vector<MultimodalInput>;
+using Path = std::filesystem::path;
 
 void check(Error error, const char* what) {
   if (error == Error::Ok) return;
@@ -111,14 +114,18 @@ int64_t named_vocabulary_size(const std::string& model_path) {
 std::unique_ptr<tokenizers::Tokenizer> tokenizer_of(const std::string& path) {
   auto tokenizer = load_tokenizer(path);
   if (tokenizer == nullptr) {
-    throw std::runtime_error("cannot read the tokenizer " + path + "; the log says why");
+    throw std::runtime_error(std::string("cannot read the tokenizer ") + text_of(path).c_str() +
+                             "; the log says why");
   }
   return tokenizer;
 }
 
 template <class Runner>
 void construct(PyRunner<Runner>* self, std::unique_ptr<Runner> runner, const std::string& path) {
-  if (runner == nullptr) throw std::runtime_error("cannot run " + path + "; the log says why");
+  if (runner == nullptr) {
+    throw std::runtime_error(std::string("cannot run ") + text_of(path).c_str() +
+                             "; the log says why");
+  }
   check(runner->load(), "load");
   new (self) PyRunner<Runner>(std::move(runner), named_vocabulary_size(path));
 }
@@ -381,11 +388,14 @@ NB_MODULE(_llm_runner, m) {
   add_runner<TextLLMRunner>(m, "TextLLMRunner", "Continues a text, prompt after prompt.")
       .def(
           "__init__",
-          [](PyText* self, const std::string& model, const std::string& tokenizer,
-             const std::optional<std::string>& data) {
+          [](PyText* self, const Path& model, const Path& tokenizer,
+             const std::optional<Path>& data) {
             std::vector<std::string> files;
-            if (data.has_value()) files.push_back(*data);
-            construct(self, create_text_llm_runner(model, tokenizer_of(tokenizer), files), model);
+            if (data.has_value()) files.push_back(data->string());
+            construct(
+                self,
+                create_text_llm_runner(model.string(), tokenizer_of(tokenizer.string()), files),
+                model.string());
           },
           nb::arg("model_path"), nb::arg("tokenizer_path"), nb::arg("data_path") = nb::none())
       .def("generate", &PyText::generate<std::string>, nb::arg("prompt"), nb::arg("config"),
@@ -402,11 +412,14 @@ NB_MODULE(_llm_runner, m) {
                                "Continues a text with images and sound in it.")
       .def(
           "__init__",
-          [](PyMultimodal* self, const std::string& model, const std::string& tokenizer,
-             const std::optional<std::string>& data) {
+          [](PyMultimodal* self, const Path& model, const Path& tokenizer,
+             const std::optional<Path>& data) {
             std::optional<const std::string> file;
-            if (data.has_value()) file.emplace(*data);
-            construct(self, create_multimodal_runner(model, tokenizer_of(tokenizer), file), model);
+            if (data.has_value()) file.emplace(data->string());
+            construct(
+                self,
+                create_multimodal_runner(model.string(), tokenizer_of(tokenizer.string()), file),
+                model.string());
           },
           nb::arg("model_path"), nb::arg("tokenizer_path"), nb::arg("data_path") = nb::none())
       .def("generate", &PyMultimodal::generate<Inputs>, nb::arg("inputs"), nb::arg("config"),

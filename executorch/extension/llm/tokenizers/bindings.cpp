@@ -5,10 +5,12 @@
 #include <executorch/extension/llm/tokenizers/unicode_regex.h>
 
 #include <nanobind/nanobind.h>
+#include <nanobind/stl/filesystem.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
 
+#include <filesystem>
 #include <limits>
 #include <stdexcept>
 
@@ -46,13 +48,6 @@ int8_t count_of(int64_t n) {
   return static_cast<int8_t>(n);
 }
 
-std::unique_ptr<Tokenizer> checked(std::unique_ptr<Tokenizer> made, const std::string& error) {
-  if (made == nullptr) {
-    throw nb::value_error(error.c_str());
-  }
-  return made;
-}
-
 nb::str text_of(const std::string& bytes) {
   PyObject* const text =
       PyUnicode_DecodeUTF8(bytes.data(), static_cast<Py_ssize_t>(bytes.size()), "replace");
@@ -60,6 +55,14 @@ nb::str text_of(const std::string& bytes) {
     throw nb::python_error();
   }
   return nb::steal<nb::str>(text);
+}
+
+std::unique_ptr<Tokenizer> checked(std::unique_ptr<Tokenizer> made, const std::string& error) {
+  if (made == nullptr) {
+    PyErr_SetObject(PyExc_ValueError, text_of(error).ptr());  // it may name a path of any bytes
+    throw nb::python_error();
+  }
+  return made;
 }
 
 void bind_tokenizer(nb::module_& m) {
@@ -137,11 +140,11 @@ void bind_stream_decoder(nb::module_& m) {
 void bind_loading(nb::module_& m) {
   m.def(
       "load_file",
-      [](const std::string& path, const std::vector<std::string>& special_tokens,
+      [](const std::filesystem::path& path, const std::vector<std::string>& special_tokens,
          const std::string& pattern) {
         std::string error;
         const tokenizers::TokenizerOptions options{special_tokens, pattern};
-        return checked(tokenizers::load_tokenizer_file(path, &error, options), error);
+        return checked(tokenizers::load_tokenizer_file(path.string(), &error, options), error);
       },
       nb::arg("path"), nb::arg("special_tokens") = std::vector<std::string>(),
       nb::arg("pattern") = "");
