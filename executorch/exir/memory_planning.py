@@ -335,7 +335,14 @@ def apply_algo(
 
     def place(chosen: list[TensorSpec], with_regions: list[Any] = regions) -> list[int]:
         result = algo(alignment, chosen + with_regions, graph_module, graph_signature, padding)
-        return _settle(result) if isinstance(result, MemoryAlgoResult) else list(result)
+        if isinstance(result, MemoryAlgoResult):
+            return _settle(result)
+        if not isinstance(result, Iterable):
+            raise TypeError(
+                f"memory planning algorithm {algo}: expected a MemoryAlgoResult or the sizes of "
+                f"the arenas, found {result!r:.80}"
+            )
+        return list(result)
 
     graph_module.meta.pop("non_const_buffer_device", None)
     if enable_non_cpu_memory_planning and has_devices(planned):

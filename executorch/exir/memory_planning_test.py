@@ -185,6 +185,8 @@ def test_pass_refuses_plans_that_would_corrupt_memory():
 
     with pytest.raises(ExportError, match="beyond the arenas"):
         _planned(MemoryPlanningPass(too_small))
+    with pytest.raises(TypeError, match="expected a MemoryAlgoResult or the sizes .*, found None"):
+        _planned(MemoryPlanningPass(lambda *_: None))
 
 
 def test_unknown_name_and_alignment_are_refused():

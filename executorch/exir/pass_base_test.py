@@ -2,8 +2,9 @@ import pytest
 import torch
 from torch.fx.passes.infra.pass_base import PassResult
 
-from executorch.exir import to_edge
+from executorch.exir import ExecutorchBackendConfig, to_edge
 from executorch.exir.dialects._ops import ops as exir_ops
+from executorch.exir.error import ExportError
 from executorch.exir.pass_base import (
     ExportedProgramPassBase,
     ExportedProgramPassResult,
@@ -129,6 +130,22 @@ def test_invalid_results_are_refused():
 
     with pytest.raises(Exception, match="sigmoid.*not an edge operator"):
         edge_of(torch.nn.ReLU(), torch.randn(2)).transform([ToAten()])
+    with pytest.raises(TypeError, match="expected a PassResult with a GraphModule, found None"):
+        edge_of(torch.nn.ReLU(), torch.randn(2)).transform([lambda _: PassResult(None, True)])
+
+
+def test_a_call_in_front_of_its_argument_is_named(monkeypatch):
+    monkeypatch.delenv("EXECUTORCH_CHECK_PASSES", raising=False)
+
+    def swap(graph_module):
+        first, second = graph_module.graph.find_nodes(
+            op="call_function", target=exir_ops.edge.aten.relu.default
+        )
+        first.prepend(second)
+
+    edge = edge_of(torch.nn.Sequential(torch.nn.ReLU(), torch.nn.ReLU()), torch.randn(2))
+    with pytest.raises(ExportError, match="relu.*: its argument .* is not computed before it"):
+        edge.to_executorch(ExecutorchBackendConfig(passes=[swap]))
 
 
 def test_functions_and_program_passes_are_passes():

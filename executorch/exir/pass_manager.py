@@ -93,6 +93,10 @@ def _result(pass_: PassType, given: GraphModule) -> PassResult:
         return PassResult(given, True)
     if not isinstance(result, PassResult):
         raise TypeError(f"{pass_}: a pass returns PassResult or None, got {type(result)}")
+    if not isinstance(result.graph_module, GraphModule):
+        raise TypeError(
+            f"{pass_}: expected a PassResult with a GraphModule, found {result.graph_module!r:.80}"
+        )
     return result
 
 

@@ -19,6 +19,7 @@ from executorch.exir.schema import DeviceType, ExtraTensorInfo, TensorShapeDynam
 
 CHANNELS_LAST = (0, 2, 3, 1)
 _INT32_MAX = 2**31 - 1
+_MOST_DIMENSIONS = 16  # kTensorDimensionLimit of the runtime
 
 
 class AddressSpaceOverflowException(Exception):
@@ -311,6 +312,10 @@ def make_tensor_value(
     sizes = [int(extent) for extent in spec.shape]
     if any(extent < 0 or extent > _INT32_MAX for extent in sizes):
         raise ValueError(f"sizes {sizes}: an extent must be from 0 to {_INT32_MAX}")
+    if len(sizes) > _MOST_DIMENSIONS:
+        raise ValueError(
+            f"sizes {sizes}: {len(sizes)} dimensions, the runtime takes at most {_MOST_DIMENSIONS}"
+        )
     extra = spec.extra_tensor_info
     if spec.device is not DeviceType.CPU:
         extra = schema.ExtraTensorInfo(

@@ -70,6 +70,12 @@ def test_extents_beyond_int32_are_refused():
         make_tensor_value(0, None, TensorSpec(torch.uint8, [1 << 31]))
 
 
+def test_the_runtime_takes_16_dimensions():
+    assert make_tensor_value(0, None, TensorSpec(torch.uint8, [1] * 16)).sizes == [1] * 16
+    with pytest.raises(ValueError, match="17 dimensions, the runtime takes at most 16"):
+        make_tensor_value(0, None, TensorSpec(torch.uint8, [1] * 17))
+
+
 def test_sizes_are_aligned():
     spec = TensorSpec(torch.float32, [3, 3])
     assert (spec.nbytes(), spec.allocated_memory, spec.realign(64)) == (36, 48, 64)

@@ -124,6 +124,17 @@ def test_unknown_and_repeated_methods_are_refused(program):
         BundledProgram(program, suites() + suites())
     with pytest.raises(TypeError, match="input 0 is a str"):
         MethodTestCase(("text",))
+    for tensor, kind in (
+        (torch.ones(2, device="meta"), "meta"),
+        (torch.eye(2).to_sparse(), "sparse"),
+    ):
+        with pytest.raises(
+            TypeError, match=f"input 0 is a .*{kind}.* tensor; expected one with str"
+        ):
+            MethodTestCase((tensor,))
+    for cases_given in (None, [3]):
+        with pytest.raises(TypeError, match="'forward': test_cases: expected a list of MethodTest"):
+            BundledProgram(program, [MethodTestSuite("forward", cases_given)])
     with pytest.raises(TypeError, match="executorch_program: expected what to_executorch gave, fo"):
         BundledProgram(3, [])
     with pytest.raises(TypeError, match="expected a list of MethodTestSuites, found 3"):

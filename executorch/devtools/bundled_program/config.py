@@ -38,6 +38,9 @@ def _flatten(what: str, items: Any, types: tuple[type, ...]) -> list[Any]:
         if not isinstance(leaf, types):
             names = ", ".join(t.__name__ for t in types)
             raise TypeError(f"{what} {i} is a {type(leaf).__name__}; expected one of: {names}")
+        if isinstance(leaf, torch.Tensor) and (leaf.is_meta or leaf.layout is not torch.strided):
+            kind = "meta" if leaf.is_meta else str(leaf.layout)
+            raise TypeError(f"{what} {i} is a {kind} tensor; expected one with strides and memory")
     return leaves
 
 

@@ -86,6 +86,12 @@ def _require_suites(suites: Any) -> None:
     for suite in suites:
         if not isinstance(suite, MethodTestSuite):
             raise TypeError(f"method_test_suites: expected a MethodTestSuite, found {suite!r:.80}")
+        cases = suite.test_cases
+        if not isinstance(cases, Sequence) or not all(isinstance(c, MethodTestCase) for c in cases):
+            raise TypeError(
+                f"method {suite.method_name!r}: test_cases: expected a list of MethodTestCases, "
+                f"found {cases!r:.80}"
+            )
 
 
 def _case(case: MethodTestCase) -> schema.BundledMethodTestCase:

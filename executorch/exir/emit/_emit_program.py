@@ -270,5 +270,7 @@ def _constant_method(name: str, value: Any, state: ProgramState) -> ExecutionPla
 def _leaf(emitter: GraphEmitter, leaf: Any, constants: DataPool) -> int:
     if not isinstance(leaf, torch.Tensor):
         return emitter.table.add_literal(leaf)
+    if leaf.layout is not torch.strided:
+        raise TypeError(f"a {leaf.layout} tensor cannot be in a program; use a strided one")
     spec = TensorSpec.from_tensor(leaf.detach().contiguous(), const=True)
     return int(emitter.tensor(spec, constant=constants.add(leaf, spec.dim_order)))

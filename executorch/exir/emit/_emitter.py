@@ -141,14 +141,21 @@ class GraphEmitter:
     def argument(self, value: Any, kind: str = "") -> Index:
         """The index of an argument's value."""
         if isinstance(value, Node):
-            found = self.results[value]
+            found = self._result_of(value)
             return Index(self.table.add_list(found, kind)) if isinstance(found, list) else found
         if isinstance(value, (list, tuple)):
-            items = [self.results[v] if isinstance(v, Node) else v for v in value]
+            items = [self._result_of(v) if isinstance(v, Node) else v for v in value]
             return Index(self.table.add_list(items, kind))
         if kind.startswith("List[") and isinstance(value, (int, float)):
             return Index(self.table.add_list([value], kind))
         return Index(self.table.add_literal(value, kind))
+
+    def _result_of(self, node: Node) -> Any:
+        if node not in self.results:
+            raise ValueError(
+                f"its argument {node} is not computed before it; a pass moved one of both"
+            )
+        return self.results[node]
 
     def _view(self, node: Node) -> Index:
         """Another name for planned or constant memory of fixed shape needs no instruction."""

@@ -54,6 +54,7 @@ class ValueTable:
         if isinstance(value, (bool, int, float)):
             return self.add(_number(value, kind))
         if isinstance(value, str):
+            value.encode()  # UnicodeEncodeError, a ValueError, for lone surrogates
             return self.add(schema.String(value))
         if isinstance(value, torch.dtype):
             return self.add(schema.Int(int(scalar_type_enum(value))))

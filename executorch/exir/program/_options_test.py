@@ -12,6 +12,7 @@ from executorch.exir import (
     to_edge,
     to_edge_transform_and_lower,
 )
+from executorch.exir.error import ExportError
 from executorch.exir.pass_base import ExportPass
 from executorch.exir.passes import MemoryPlanningPass
 from executorch.exir.passes.sym_shape_eval_pass import ConstraintBasedSymShapeEvalPass
@@ -27,6 +28,18 @@ def test_methods_have_names_and_constants_are_a_dict(lower):
         lower(PROGRAM, constant_methods=[1])
     with pytest.raises(TypeError, match="constant_methods: expected a str .*, found 7"):
         lower(PROGRAM, constant_methods={7: 1})
+    for name in ("a\0b", "\ud800"):
+        with pytest.raises(ValueError, match="programs: .* is no method's name: expected UTF-8"):
+            lower({name: PROGRAM})
+        with pytest.raises(ValueError, match="constant_methods: .* is no method's name"):
+            lower(PROGRAM, constant_methods={name: 1})
+
+
+@pytest.mark.parametrize("value", ["\ud800", torch.eye(2).to_sparse()], ids=["text", "sparse"])
+def test_constants_that_no_program_holds_are_refused_by_name(value):
+    edge = to_edge(PROGRAM, constant_methods={"n": value})
+    with pytest.raises(ExportError, match="constant method n: .*(surrogates|sparse_coo tensor)"):
+        edge.to_executorch()
 
 
 def test_passes_of_a_method_that_does_not_exist_are_refused():

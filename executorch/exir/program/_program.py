@@ -56,6 +56,10 @@ def _as_constants(values: dict[str, Any] | None) -> dict[str, Any] | None:
 def _refuse_no_name(where: str, name: Any) -> None:
     if not isinstance(name, str):
         raise TypeError(f"{where}: expected a str as a method's name, found {name!r:.80}")
+    if "\0" in name or name.encode(errors="ignore").decode() != name:
+        raise ValueError(
+            f"{where}: {name!r:.80} is no method's name: expected UTF-8 text without a zero byte"
+        )
 
 
 def _default_config(config: EdgeCompileConfig | None) -> EdgeCompileConfig:

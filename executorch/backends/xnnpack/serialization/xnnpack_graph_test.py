@@ -133,3 +133,10 @@ def test_wrong_headers_and_types_are_refused() -> None:
         serialize_xnnpack_binary(graph, b"")
     with pytest.raises(ValueError, match="not an XNNPACK payload"):
         deserialize_xnnpack_binary(b"XN01")
+
+
+def test_sizes_that_the_runtime_has_not_are_named() -> None:
+    dynamic = {"input": {0: torch.export.Dim("n", max=2**40)}}
+    program = export(torch.nn.ReLU(), (torch.ones(4, 3),), dynamic_shapes=dynamic)
+    with pytest.raises(ValueError, match=r"sizes \[1099511627776, 3\]: an extent must be from 0"):
+        to_edge_transform_and_lower(program, partitioner=[XnnpackPartitioner()])
