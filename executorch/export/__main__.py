@@ -13,7 +13,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from executorch.devtools.parity.example import named
+from executorch.devtools.parity.example import end_of, named
 from executorch.export.progress import Step, show_progress
 
 _QUANTIZE = ["int8", "int8-static", "int8-weights", "int4"]
@@ -96,14 +96,13 @@ def _only_errors() -> Iterator[None]:
 def main(arguments: list[str] | None = None) -> int:
     parser = _parser()
     options = parser.parse_args(arguments)
-    try:
+
+    def run() -> tuple[str, int]:
         with _only_errors(), show_progress(6 if options.parity else 5) as (step, say):
             result, text, passed = _run(options, step, say)
-    except (OSError, ValueError, RuntimeError, ImportError) as error:
-        print(f"{parser.prog}: {error}", file=sys.stderr)
-        return 2
-    print(json.dumps(result) if options.json else text)
-    return 0 if passed else 1
+        return json.dumps(result) if options.json else text, 0 if passed else 1
+
+    return end_of(parser.prog, run)
 
 
 def _run(options: argparse.Namespace, step: Step, say: Step) -> tuple[dict[str, Any], str, bool]:

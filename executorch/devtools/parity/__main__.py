@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 
-from executorch.devtools.parity.example import example_of, show_status
+from executorch.devtools.parity.example import end_of, example_of, show_status
 
 _EPILOG = """\
 MODEL names a function without parameters that returns (model, inputs) or
@@ -32,9 +32,9 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--json", action="store_true", help="print the report as JSON")
     options = parser.parse_args(arguments)
 
-    from executorch.devtools.parity.check import check_parity
+    def run() -> tuple[str, int]:
+        from executorch.devtools.parity.check import check_parity
 
-    try:
         with show_status() as progress:
             model, inputs, shapes = example_of(options.model)
             report = check_parity(
@@ -45,11 +45,9 @@ def main(arguments: list[str] | None = None) -> int:
                 method=options.method,
                 progress=progress,
             )
-    except (OSError, ValueError, RuntimeError, ImportError) as error:
-        print(f"{parser.prog}: {error}", file=sys.stderr)
-        return 2
-    print(report.to_json() if options.json else report)
-    return 0 if report.passed else 1
+        return report.to_json() if options.json else str(report), 0 if report.passed else 1
+
+    return end_of(parser.prog, run)
 
 
 if __name__ == "__main__":

@@ -1,9 +1,10 @@
-"""Models that a command line names, and the status that a command shows."""
+"""Models that a command line names, the status that a command shows, and how it ends."""
 
 from __future__ import annotations
 
 import importlib
 import importlib.util
+import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -67,3 +68,24 @@ def show_status() -> Iterator[Callable[[str], None]]:
 
     with Console(stderr=True).status("load") as status:
         yield lambda text: status.update(text)
+
+
+def end_of(command: str, run: Callable[[], tuple[str, int]]) -> int:
+    """The exit status of a command, after printing the text that `run` returns beside it. 2 where
+    the one or the other fails, with the cause on stderr; 130, as a shell says it, after Ctrl-C."""
+    try:
+        text, status = run()
+        try:
+            print(text, flush=True)
+        except OSError as error:
+            # What is left of the text would fail once more when Python ends.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            if isinstance(error, BrokenPipeError):  # the reader, such as head, has seen enough
+                return status
+            raise OSError(f"cannot write to the standard output: {error.strerror}") from error
+        return status
+    except KeyboardInterrupt:
+        return 130
+    except (OSError, ValueError, RuntimeError, ImportError) as error:
+        print(f"{command}: {error}", file=sys.stderr)
+        return 2

@@ -1,8 +1,10 @@
 """The `executorch` command on a program exported here."""
 
 import json
+import os
 import re
 import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -331,12 +333,25 @@ def test_verbs_of_python_get_all_that_follows_them(
     monkeypatch.setenv("EXECUTORCH_PYTHON", str(python))
     done = run("export", "model.py:example", "--help", "-o", "a b.pte", "--verbose", "--", "-x")
     words = ["model.py:example", "--help", "-o", "a b.pte", "--verbose", "--", "-x"]
-    assert (done.returncode, done.stdout.splitlines()) == (3, ["-m", "executorch.export", *words])
-    assert run("parity", "--help").stdout.split() == ["-m", "executorch.devtools.parity", "--help"]
+    start = ["-m", "executorch.extension.command.python_verb"]
+    assert done.returncode == 3
+    assert done.stdout.splitlines() == [*start, "executorch.export", *words]
+    told = run("parity", "--help").stdout.split()
+    assert told == [*start, "executorch.devtools.parity", "--help"]
     monkeypatch.setenv("EXECUTORCH_PYTHON", str(tmp_path / "none"))
     done = run("parity")
     assert done.returncode == 1
     assert "EXECUTORCH_PYTHON" in done.stderr
+
+
+def test_an_interrupt_ends_verbs_of_python_without_a_traceback(tmp_path: Path) -> None:
+    (tmp_path / "verb.py").write_text("import sys\nprint(sys.argv[1:])\nraise KeyboardInterrupt")
+    command = [sys.executable, "-m", "executorch.extension.command.python_verb", "verb", "-o", "x"]
+    places = os.pathsep.join([str(tmp_path), *sys.path])
+    done = subprocess.run(
+        command, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": places}
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (130, "['-o', 'x']\n", "")
 
 
 def test_output_has_a_short_name(program: Path, tmp_path: Path) -> None:

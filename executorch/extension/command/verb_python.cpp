@@ -12,7 +12,8 @@ namespace executorch::extension::command {
 void run_python(const PythonVerb& verb) {
   const char* const chosen = std::getenv("EXECUTORCH_PYTHON");
   const std::string interpreter = chosen != nullptr && *chosen != '\0' ? chosen : "python3";
-  std::vector<std::string> words = {interpreter, "-m", verb.module};
+  std::vector<std::string> words = {interpreter, "-m", "executorch.extension.command.python_verb",
+                                    verb.module};
   words.insert(words.end(), verb.arguments.begin(), verb.arguments.end());
   std::vector<char*> pointers;
   for (std::string& word : words) pointers.push_back(word.data());
