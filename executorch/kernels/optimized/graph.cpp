@@ -247,7 +247,7 @@ void Graph::add_node(Instruction& instruction, int number) {
   seen_outputs_.clear();
   if (node.pure) add_ids(node.outputs, seen_outputs_, instruction.args[n - 1]);
   if (instruction.kind == Instruction::Kind::Delegate) {
-    const auto first = first_output_of_delegate(instruction.args);
+    const auto first = first_output_of_delegate(instruction);
     node.delegate_call = first.has_value();
     for (size_t i = first.value_or(n); i < n; ++i) {
       add_ids(node.outputs, seen_outputs_, instruction.args[i]);
@@ -281,9 +281,11 @@ void Graph::drop_listed_outputs(Node& node) const {
 }
 
 // The inputs of a delegate come first, then its outputs, which have not been arguments of an
-// earlier node. Returns nothing if that does not tell them apart: an input that is a static view
-// has not been an argument before either.
-std::optional<size_t> Graph::first_output_of_delegate(Span<EValue*> args) const {
+// earlier node. Returns nothing if that does not tell them apart and the backend does not either:
+// an input that is a static view has not been an argument before, as an output whose bytes another
+// result of that size had.
+std::optional<size_t> Graph::first_output_of_delegate(const Instruction& call) const {
+  const Span<EValue*> args = call.args;
   const auto is_new = [&](const EValue* arg) {
     const Value& value = values_[id(arg)];
     return arg->isTensor() && !value.constant && !value.input && !value.is_argument &&
@@ -296,6 +298,15 @@ std::optional<size_t> Graph::first_output_of_delegate(Span<EValue*> args) const 
   };
   size_t first = args.size();
   while (first > 0 && is_new(args[first - 1])) --first;
+  const size_t told = call.first_written;
+  if (first <= told && told < args.size()) {
+    seen_.clear();
+    for (size_t i = told; i < args.size(); ++i) seen_.insert(id(args[i]));
+    for (size_t i = 0; i < told; ++i) {
+      if (seen_.contains(id(args[i]))) return std::nullopt;
+    }
+    return told;
+  }
   const bool told_apart = std::none_of(args.begin() + first, args.end(), may_be_view);
   return first < args.size() && told_apart ? std::optional(first) : std::nullopt;
 }

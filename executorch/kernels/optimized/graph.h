@@ -228,7 +228,7 @@ class Graph {
   void add_ids(std::vector<int>& list, Seen& seen, const EValue* value) const;
   void note_writes(LastWriters& writers, int node) const;
   void drop_listed_outputs(Node& node) const;
-  std::optional<size_t> first_output_of_delegate(Span<EValue*> args) const;
+  std::optional<size_t> first_output_of_delegate(const Instruction& call) const;
   void define(int node);
 
   void add_values();

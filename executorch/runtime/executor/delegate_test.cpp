@@ -1,6 +1,7 @@
 #include <executorch/runtime/backend/backend_execution_context.h>
 #include <executorch/runtime/backend/backend_init_context.h>
 #include <executorch/runtime/executor/merged_data_map.h>
+#include <executorch/runtime/executor/method_rewriter.h>
 #include <executorch/runtime/executor/testing_util/loaded_method.h>
 
 #include <functional>
@@ -23,6 +24,7 @@ struct Seen {
   int alive = 0;
   size_t n_outputs = 1;
   bool fails = false;
+  bool writes_first = false;
 } seen;
 
 /// Adds the first byte of its blob to its input.
@@ -59,7 +61,7 @@ class Adder final : public BackendInterface {
     return Error::Ok;
   }
   bool writes_argument(const DelegateHandle*, size_t index, size_t n_args) const override {
-    return index + seen.n_outputs >= n_args;
+    return index + seen.n_outputs >= n_args || (seen.writes_first && index == 0);
   }
   void destroy(DelegateHandle*) const override { --seen.alive; }
 };
@@ -272,6 +274,30 @@ TEST_F(DelegateTest, WrittenArgumentsAreCheckedWhenTheMethodIsLoaded) {
               plan.call_delegate(0, {x, x});
             }),
             Error::Ok);
+}
+
+TEST_F(DelegateTest, RewritersSeeWhereWrittenArgumentsBegin) {
+  static uint32_t first = 0;
+  set_method_rewriter([](const MethodDraft& method) { first = method.chains[0][0].first_written; });
+  ProgramBuilder builder;
+  PlanBuilder& plan = builder.method();
+  std::vector<int32_t> args;
+  for (uint32_t i = 0; i < 3; ++i) {
+    args.push_back(plan.tensor({.sizes = {1}, .memory_id = 1, .offset = 16 * i}));
+  }
+  plan.delegates = {{"Adder", {5}}};
+  plan.call_delegate(0, args);
+  plan.arenas = {0, 48};
+  for (const size_t n_outputs : {0u, 1u, 2u, 3u}) {
+    seen.n_outputs = n_outputs;
+    EXPECT_EQ(LoadedMethod(builder.build()).error, Error::Ok);
+    EXPECT_EQ(first, 3 - n_outputs);
+  }
+  seen.n_outputs = 1;
+  seen.writes_first = true;
+  EXPECT_EQ(LoadedMethod(builder.build()).error, Error::Ok);
+  EXPECT_EQ(first, 3u);
+  set_method_rewriter(nullptr);
 }
 
 TEST_F(DelegateTest, DoesNotWriteAConstantThatWasMovedToItsOutput) {

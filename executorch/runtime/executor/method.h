@@ -222,6 +222,7 @@ class Method final {
   Result<const NamedDataMap*> merge_data(const NamedDataMap* external_data);
   Error init_instructions(Span<const Kernel> kernels);
   Error check_delegate_calls();
+  uint32_t find_first_written(const Instruction& instruction) const;
   Error check_written(const Instruction& instruction, uint32_t* calls = nullptr,
                       uint32_t call = 0) const;
   void rewrite();

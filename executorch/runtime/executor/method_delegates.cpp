@@ -136,7 +136,8 @@ Error Method::init_delegate(Delegate& delegate, uint32_t index, const NamedDataM
   return Error::Ok;
 }
 
-// Checks that backends do not write constants, and that no call writes a tensor twice.
+// Checks that backends do not write constants, and that no call writes a tensor twice. Notes what
+// calls write.
 Error Method::check_delegate_calls() {
   if (state_.delegates.empty()) {
     return Error::Ok;
@@ -151,13 +152,28 @@ Error Method::check_delegate_calls() {
   for (const Chain& chain : state_.chains) {
     for (size_t i = 0; i < chain.size() && error == Error::Ok; ++i) {
       state_.instruction = i;  // for messages
-      error = chain[i].kind == Instruction::Kind::Delegate ? check_written(chain[i], calls, ++call)
-                                                           : Error::Ok;
+      if (chain[i].kind != Instruction::Kind::Delegate) continue;
+      error = check_written(chain[i], calls, ++call);
+      chain[i].first_written = find_first_written(chain[i]);
     }
   }
   state_.instruction = 0;
   state_.heap->reset();
   return error;
+}
+
+uint32_t Method::find_first_written(const Instruction& instruction) const {
+  const Delegate& delegate = state_.delegates[instruction.target];
+  const size_t n = instruction.args.size();
+  const auto is_written = [&](size_t i) {
+    return delegate.backend->writes_argument(delegate.handle, i, n);
+  };
+  size_t first = n;
+  while (first > 0 && is_written(first - 1)) --first;
+  for (size_t i = 0; i < first; ++i) {
+    if (is_written(i)) return static_cast<uint32_t>(n);
+  }
+  return static_cast<uint32_t>(first);
 }
 
 // `calls`: the last call that wrote each value, before this one, number `call`.

@@ -28,6 +28,9 @@ struct Instruction {
   Span<EValue*> args;
   /// The tensor whose data pointer is set if points_last_argument; otherwise null.
   aten::TensorImpl* pointed = nullptr;
+  /// Delegate: the backend says that it writes the arguments from this index on, and no others;
+  /// their number where it says otherwise or nothing.
+  uint32_t first_written = 0;
 };
 
 /// A description of a rewritten instruction and of the instructions that it replaces, for tools.
