@@ -111,6 +111,16 @@ def is_droppable(node: Node, value: Node) -> bool:
     )
 
 
+def same_layout(before: torch.Tensor, after: torch.Tensor) -> bool:
+    """Whether dtype, device, shape and strides are the same; adds no guards."""
+    return bool(
+        before.dtype is after.dtype
+        and before.device == after.device
+        and same_shape(before.shape, after.shape)
+        and same_shape(before.stride(), after.stride())
+    )
+
+
 def _in_order(tensor: torch.Tensor, order: list[int]) -> bool:
     """Whether the strides are those of a dense tensor in `order`; adds no guards."""
     expected: int | torch.SymInt = 1

@@ -24,7 +24,7 @@ from executorch.exir.graph.graph_edit import (
     provenance,
     replace_node,
     same_extent,
-    same_shape,
+    same_layout,
 )
 from executorch.exir.graph.operands import (
     dtype_beside,
@@ -65,27 +65,22 @@ def retarget(target: Any) -> Callable[[Node], bool]:
     return rule
 
 
-def drop_if(changes_nothing: Callable[[Node], bool]) -> Callable[[Node], bool]:
-    """Let readers read the first operand where the call gives that; a graph output that would
-    become an input or a second output stays."""
+def drop_if(changes_nothing: Callable[[Node], bool], operand: int = 0) -> Callable[[Node], bool]:
+    """Let readers read the operand where the call gives that; a graph output that would become an
+    input or a second output stays."""
 
     def rule(call: Node) -> bool:
-        if not changes_nothing(call) or not is_droppable(call, call.args[0]):  # type: ignore
+        given: Any = call.args[operand]
+        if not changes_nothing(call) or not is_droppable(call, given):
             return False
-        replace_node(call, call.args[0])  # type: ignore[arg-type]
+        replace_node(call, given)
         return True
 
     return rule
 
 
-def keeps_layout(call: Node) -> bool:
-    before, after = call.args[0].meta["val"], call.meta["val"]  # type: ignore[union-attr]
-    return bool(
-        before.dtype is after.dtype
-        and before.device == after.device
-        and same_shape(before.shape, after.shape)
-        and same_shape(before.stride(), after.stride())
-    )
+def keeps_layout(call: Node, operand: int = 0) -> bool:
+    return same_layout(call.args[operand].meta["val"], call.meta["val"])  # type: ignore[union-attr]
 
 
 # Before edge operators.
@@ -202,9 +197,9 @@ def _is_identity_permutation(call: Node) -> bool:
 
 
 class RemoveNoopPass(CallPass):
-    """Drop operators that return their input as it is.
+    """Drop operators that return an operand as it is.
 
-    Before    y = slice_copy(x, dim, 0, size); z = f(y)
+    Before    y = slice_copy(x, dim, 0, size); z = f(y), or y = copy(old, x); z = f(y)
     After     z = f(x)
     Requires  views turned into copies.
     Leaves    a graph output that would otherwise become an input or a second output.
@@ -221,6 +216,7 @@ class RemoveNoopPass(CallPass):
         _aten.detach_copy.default: drop_if(keeps_layout),
         _aten.permute_copy.default: drop_if(_is_identity_permutation),
         _aten.clone.default: drop_if(keeps_layout),
+        _aten.copy.default: drop_if(lambda copy: keeps_layout(copy, operand=1), operand=1),
     }
 
 
@@ -257,6 +253,9 @@ def _prune(cat: Node) -> bool:
     parts: Any = cat.args[0]
     kept = [part for part in parts if not _is_empty(part)]
     value = cat.meta["val"]
+    if len(kept) == 1 and same_layout(kept[0].meta["val"], value) and is_droppable(cat, kept[0]):
+        replace_node(cat, kept[0])
+        return True
     if len(kept) == len(parts):
         return False
     if not kept:
@@ -275,8 +274,8 @@ def _prune(cat: Node) -> bool:
 class PruneEmptyTensorsPass(CallPass):
     """Drop operands without elements from `cat`.
 
-    Before    y = cat([a, empty, b])
-    After     y = cat([a, b])
+    Before    y = cat([a, empty, b]); z = cat([a])
+    After     y = cat([a, b]); z = a
     Ensures   equal values and dtypes; a cat left without operands becomes a `full` of zeros.
     Leaves    an operand whose dtype takes part in the promotion of the result; complex operands
               that are all without elements, as `full` has no such kernel.

@@ -37,3 +37,12 @@ def test_empty_operand_that_decides_the_dtype_stays():
     gm = run(torch.arange(2), torch.empty(0))
     (node,) = gm.graph.find_nodes(op="call_function", target=cat)
     assert len(node.args[0]) == 2
+
+
+def test_a_single_operand_takes_the_place_of_its_cat():
+    x, relu = torch.randn(2, 3), torch.ops.aten.relu.default
+    gm = hand_made(lambda call, a, b: call(relu, call(cat, [a, b])), x, torch.empty(0, 3))
+    gm = PruneEmptyTensorsPass()(gm).graph_module
+    assert targets(gm) == ["aten.relu.default"]
+    assert torch.equal(gm(x, None)[0], x.relu())
+    assert targets(run(x)) == ["aten.cat.default"]  # an output must not become an input
