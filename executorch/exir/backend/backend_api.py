@@ -31,10 +31,13 @@ from executorch.exir.backend.partitioner import Partitioner, PartitionResult
 from executorch.exir.backend.subgraphs import TAG, Parts
 from executorch.exir.backend.submodules import insert_lowered_call
 from executorch.exir.backend.tags import BRANCH_OF
+from executorch.exir.graph.pass_driver import run_passes
+from executorch.exir.graph.program_view import ProgramView
 from executorch.exir.graph_module import is_control_flow
 from executorch.exir.lowered_backend_module import LoweredBackendModule
 from executorch.exir.make_program import make_program
 from executorch.exir.passes.debug_handle_generator_pass import generate_missing_debug_handles
+from executorch.exir.passes.fold_constants import FoldConstants
 
 __all__ = [
     "LoweredBackendModule",
@@ -84,7 +87,9 @@ def _(backend_id: str, edge_program: ExportedProgram, compile_specs: list[Compil
 @to_backend.register
 def _(edge_program: ExportedProgram, partitioner_instance: Any) -> ExportedProgram:
     partitioner = instance_of(partitioner_instance)
-    graphs = list(_partitioned(copy_program(edge_program), partitioner))
+    copied = copy_program(edge_program)
+    FoldConstants(partitioner.constant_operands)(copied)
+    graphs = list(_partitioned(copied, partitioner))
     for parts in graphs:
         for part in parts:
             backend_id, specs = part.spec
@@ -99,11 +104,12 @@ def _(
     programs = method_edge_program_partitioners.method_to_edge_program
     partitioners = method_edge_program_partitioners.method_to_partitioner
     lowered = {name: program for name, program in programs.items() if name not in partitioners}
-    methods = {
-        name: list(_partitioned(copy_program(program), instance_of(partitioners[name])))
-        for name, program in programs.items()
-        if name in partitioners
-    }
+    chosen = {n: instance_of(partitioners[n]) for n in programs if n in partitioners}
+    copied = {name: copy_program(programs[name]) for name in chosen}
+    for partitioner in {id(by): by for by in chosen.values()}.values():
+        views = [ProgramView(copied[name]) for name, by in chosen.items() if by is partitioner]
+        run_passes(views, [FoldConstants(partitioner.constant_operands)])
+    methods = {name: list(_partitioned(copied[name], by)) for name, by in chosen.items()}
     _preprocess_all(methods)
     lowered.update({name: _replaced(graphs) for name, graphs in methods.items()})
     return {name: lowered[name] for name in programs}

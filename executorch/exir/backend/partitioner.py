@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import NamedTuple
@@ -60,6 +60,11 @@ class Partitioner(ABC):
         """Operators that `to_edge_transform_and_lower` keeps whole for this partitioner, and a
         filter for the calls that it wants (None: all)."""
         return [], None
+
+    def constant_operands(self, call: Node) -> Iterable[Node]:
+        """The operands of a call of the edge program that must be constants for it to be taken.
+        What they are computed from constants is computed before `partition`."""
+        return ()
 
     def transform_for_pre_decomposition(self, exported_program: ExportedProgram) -> ExportedProgram:
         """Called on the ATen program first; returns the program to go on with."""

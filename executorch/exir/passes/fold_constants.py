@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import operator
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import torch
 from torch import Tensor
@@ -37,6 +38,8 @@ _AS_VIEWS: dict[str, Callable[..., Tensor]] = {
 class FoldConstants(Pass):
     """Replace calls on constants by their results, where that makes the program no larger.
 
+    operands  of a call: only these of each call, and what they are computed from; default: all
+
     Before    w = placeholder; t = permute_copy(w, [1, 0]); y = addmm(b, x, t)
     After     t = placeholder; y = addmm(b, x, t)
     Requires  edge dialect. Methods given together are stored together: a constant that another one
@@ -47,17 +50,20 @@ class FoldConstants(Pass):
               kernels do not convert float8.
     Leaves    programs that compute gradients; results that are graph outputs; random numbers;
               dequantization, which would undo the compression of weights; operators of other
-              libraries; anything in control flow.
+              libraries; calls of which several results are read; anything in control flow.
     """
 
     takes = frozenset({Dialect.EDGE})
+
+    def __init__(self, operands: Callable[[Node], Iterable[Node]] | None = None) -> None:
+        self.operands = operands
 
     def edit_methods(self, views: Sequence[ProgramView]) -> bool:
         if any(view.is_trained for view in views):
             return False
         kept: set[Place] = set()
         while True:  # what is kept grows with every round
-            plans = [_plan(view, kept) for view in views]
+            plans = [_plan(view, kept, self.operands) for view in views]
             read = set().union(*map(_places_read, views, plans))
             if read <= kept:
                 break
@@ -91,9 +97,12 @@ def _evaluate(node: Node, known: Mapping[Node, Tensor]) -> Tensor:
     return result
 
 
-def _plan(view: ProgramView, kept: set[Place]) -> set[Node]:
+def _plan(
+    view: ProgramView, kept: set[Place], operands: Callable[[Node], Iterable[Node]] | None
+) -> set[Node]:
     """The nodes to compute, given which constants are stored in any case."""
     constants, readers = view.constants, view.readers
+    wanted = None if operands is None else _computed_from(view, operands)
     planned: set[Node] = set()
 
     def freed(source: Node) -> int:
@@ -104,9 +113,9 @@ def _plan(view: ProgramView, kept: set[Place]) -> set[Node]:
         return constants[source].nbytes if readers[place] == 1 and place not in kept else 0
 
     for node in view.graph.nodes:
-        if not _is_foldable(node) or any(
-            n not in constants and n not in planned for n in node.all_input_nodes
-        ):
+        if (wanted is not None and node not in wanted) or not _is_foldable(node):
+            continue
+        if any(n not in constants and n not in planned for n in node.all_input_nodes):
             continue
         small = _bytes(node) <= sum(map(freed, node.all_input_nodes)) + _SMALL_BYTES
         if small or converts_float8(node):
@@ -114,14 +123,33 @@ def _plan(view: ProgramView, kept: set[Place]) -> set[Node]:
     return planned
 
 
+def _computed_from(view: ProgramView, operands: Callable[[Node], Iterable[Node]]) -> set[Node]:
+    """The operands of all calls, and everything that they are computed from."""
+    wanted = {node for call in view.graph.nodes for node in operands(call)}
+    for node in reversed(view.graph.nodes):
+        if node in wanted:
+            wanted.update(node.all_input_nodes)
+    return wanted
+
+
 def _bytes(node: Node) -> int:
-    value: Tensor = node.meta["val"]
+    value: Tensor = _read(node).meta["val"]
     return value.numel() * value.element_size()
 
 
+def _read(call: Node) -> Node:
+    """The call, or what takes the only one that is read of its results."""
+    users = list(call.users)
+    several = isinstance(call.meta.get("val"), (list, tuple))
+    return users[0] if several and len(users) == 1 else call
+
+
 def _is_foldable(node: Node) -> bool:
+    if node.target is operator.getitem:
+        return True  # where the call is
     op = overload_of(node.target) if node.op == "call_function" else None
-    value = node.meta.get("val")
+    result = _read(node)
+    value = result.meta.get("val")
     if op is None or not isinstance(value, Tensor):
         return False
     if op.namespace not in _NAMESPACES and not op.name().startswith(_QUANTIZE):
@@ -132,7 +160,7 @@ def _is_foldable(node: Node) -> bool:
         return False
     if any(not isinstance(extent, int) for extent in value.shape):
         return False
-    return all(user.op != "output" for user in node.users) and not _has_symbols(node)
+    return all(user.op != "output" for user in result.users) and not _has_symbols(node)
 
 
 def _has_symbols(node: Node) -> bool:

@@ -56,6 +56,15 @@ class Narrow(torch.nn.Module):
         return x @ self.weight.T.to(torch.float32)
 
 
+class Standardized(torch.nn.Conv2d):
+    """A convolution whose weights are standardized, by an operator of three results."""
+
+    def forward(self, x):
+        rows = self.weight.reshape(1, self.out_channels, -1)
+        rows = torch.nn.functional.batch_norm(rows, None, None, training=True)
+        return self._conv_forward(x, rows.reshape_as(self.weight), self.bias)
+
+
 class Noise(torch.nn.Module):
     def forward(self, x):
         return x + torch.rand(3)
@@ -151,6 +160,30 @@ def test_large_float8_weights_are_stored_as_the_floats_they_are_converted_to():
     assert targets(program) == ["aten.mm.default"]
     stored = (program.state_dict | program.constants).values()
     assert {tensor.dtype for tensor in stored} == {torch.float32}
+    torch.testing.assert_close(program.module()(x), model(x))
+
+
+@pytest.mark.filterwarnings("ignore:.*in training mode")
+def test_the_only_result_that_is_read_of_several_is_stored():
+    model, x = Standardized(3, 8, 3), torch.randn(1, 3, 6, 6)
+    program = edge(model, x)
+    FoldConstants()(program)
+    assert targets(program) == ["aten.convolution.default"]
+    torch.testing.assert_close(program.module()(x), model(x))
+
+
+def test_only_the_operands_asked_for_are_computed():
+    class Both(torch.nn.Linear):
+        def forward(self, x):
+            return torch.nn.functional.linear(x * self.bias.exp(), self.weight * 2)
+
+    def weights(call):
+        return call.args[1:2] if "mm" in str(call.target) else ()
+
+    model, x = Both(4, 4), torch.randn(2, 4)
+    program = edge(model, x)
+    FoldConstants(weights)(program)
+    assert targets(program) == ["aten.exp.default", "aten.mul.Tensor", "aten.mm.default"]
     torch.testing.assert_close(program.module()(x), model(x))
 
 

@@ -114,6 +114,20 @@ class XnnpackPartitioner(Partitioner):
             return False
         return rule.whole(node, program) if callable(rule.whole) else True
 
+    def constant_operands(self, call: Node) -> list[Node]:
+        """Weights and biases, but for those that are only transposed."""
+        if call.target in LINEAR:
+            operands: Iterable[Any] = operands_of(call)[1:]
+        elif call.target is aten.convolution.default:
+            operands = call.args[1:3]
+        else:
+            return []
+        return [
+            node
+            for node in operands
+            if isinstance(node, Node) and node.target is not aten.permute_copy.default
+        ]
+
     def partition(self, exported_program: ExportedProgram) -> PartitionResult:
         check_quantization(exported_program)
         tags = {}

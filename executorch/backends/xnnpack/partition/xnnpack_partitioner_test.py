@@ -57,6 +57,39 @@ def n_delegated(edge: EdgeProgramManager) -> int:
     return get_delegation_info(edge.exported_program().graph_module).num_delegated_nodes
 
 
+class ComputedParameters(nn.Module):
+    """Weights and a bias that are computed from constants, as timm has them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv, self.out = nn.Conv2d(3, 8, 3), nn.Linear(8, 6)
+        self.gain = nn.Parameter(torch.rand(8, 1, 1, 1) + 1)
+
+    def forward(self, x: Tensor) -> Tensor:
+        w = self.conv.weight
+        w = (w - w.mean((1, 2, 3), keepdim=True)) * self.gain
+        x = torch.conv2d(x, w, self.conv.bias).amax((2, 3))
+        bias = torch.cat([self.out.bias[:3], torch.zeros(3)])
+        return nn.functional.linear(x, self.out.weight, bias)
+
+
+@pytest.mark.parametrize("flow", ["lower", "to_backend", "two methods"])
+def test_weights_and_biases_computed_from_constants_are_constants(flow: str) -> None:
+    model, x = ComputedParameters().eval(), torch.randn(1, 3, 8, 8)
+    with torch.no_grad():
+        program, wanted = torch.export.export(model, (x,)), model(x)
+    if flow == "lower":
+        edge = to_edge_transform_and_lower(program, partitioner=[XnnpackPartitioner()])
+    elif flow == "to_backend":
+        edge = to_edge(program).to_backend(XnnpackPartitioner())
+    else:
+        methods = {"forward": program, "again": program}
+        edge = to_edge_transform_and_lower(methods, partitioner=[XnnpackPartitioner()])
+    info = get_delegation_info(edge.exported_program().graph_module)
+    assert not [left.op_type for left in info.left_out if "amax" not in left.op_type]
+    torch.testing.assert_close(run(edge, (x,)), wanted)
+
+
 def test_bfloat16_is_taken_where_it_is_asked_for() -> None:
     layer, x = nn.Linear(4, 3).to(torch.bfloat16), torch.ones(2, 4, dtype=torch.bfloat16)
     assert n_delegated(lowered(layer, (x,), XnnpackPartitioner())) == 0
