@@ -30,7 +30,8 @@ EXACT: dict[str, tuple[Callable[..., Any], tuple[torch.Tensor, ...]]] = {
     "addmv": (lambda s, a, b: torch.addmv(s, a, b), (M[0, :3], B[0], B[1, 0])),
     "bicubic": (
         lambda x: [
-            torch.nn.functional.interpolate(x.to(dtype), mode="bicubic", **how)
+            torch.nn.functional.interpolate(x.to(dtype), mode="bicubic", antialias=antialias, **how)
+            for antialias in (False, True)
             for dtype in (torch.float32, torch.float64)
             for how in (
                 {"size": (5, 7)},
@@ -218,14 +219,17 @@ def test_distinct_elements_of_a_dynamic_tensor_are_bounded_by_their_number() -> 
         torch.testing.assert_close(list(method.execute([given])), list(call(given)))
 
 
-def test_bicubic_of_bytes_is_off_by_one_at_most() -> None:
-    def twice(x: torch.Tensor) -> torch.Tensor:
-        return torch.nn.functional.interpolate(x, scale_factor=2, mode="bicubic")
+@pytest.mark.parametrize(("scale", "antialias"), [(2, False), (2, True), (0.4, True)])
+def test_bicubic_of_bytes_is_off_by_one_at_most(scale: float, antialias: bool) -> None:
+    def resized(x: torch.Tensor) -> torch.Tensor:
+        return torch.nn.functional.interpolate(
+            x, scale_factor=scale, mode="bicubic", antialias=antialias
+        )
 
     x = torch.randint(0, 256, (1, 2, 9, 8), dtype=torch.uint8)
-    (ours,) = in_program(twice, x)
+    (ours,) = in_program(resized, x)
     assert ours.dtype == torch.uint8
-    torch.testing.assert_close(ours.int(), twice(x).int(), rtol=0, atol=1)
+    torch.testing.assert_close(ours.int(), resized(x).int(), rtol=0, atol=1)
 
 
 def test_draws_without_replacement_differ() -> None:

@@ -1,5 +1,5 @@
 """Cubic resizing of images and linear resizing of volumes, one dim after the other, the last first.
-Torch gathers all neighbours of each element, 16 and 8."""
+Torch gathers all neighbours of each element, 16 and 8, or has no decomposition."""
 
 from __future__ import annotations
 
@@ -32,6 +32,45 @@ def upsample_trilinear3d(
     scale_factors: list[float] | None,
 ) -> Tensor:
     return _resized(input, output_size, align_corners, scale_factors, _linear)
+
+
+@rule(_aten._upsample_bicubic2d_aa.default)
+def _upsample_bicubic2d_aa(
+    self: Tensor,
+    output_size: list[int],
+    align_corners: bool,
+    scales_h: float | None = None,
+    scales_w: float | None = None,
+) -> Tensor:
+    """Products with the weights of all places, which are constants where the sizes are."""
+    result = self if self.dtype == torch.float64 else self.float()
+    for dim, scale in ((-1, scales_w), (-2, scales_h)):
+        n, size = self.shape[dim], output_size[dim]
+        weights = _weights_of_shrinking(n, size, align_corners, scale, result)
+        result = result @ weights.T if dim == -1 else weights @ result
+        if self.dtype == torch.uint8:
+            result = result.round().clamp(0, 255)
+    return result.to(self.dtype)
+
+
+def _weights_of_shrinking(
+    n: int, size: int, align_corners: bool, scale: float | None, like: Tensor
+) -> Tensor:
+    """[size, n]: by how much each of n places counts in each of `size`. A place of the result is as
+    wide as it is in the operand, at least 1; the cubic convolution of Keys with a = -1/2."""
+    places = torch.arange(size, dtype=like.dtype, device=like.device)
+    given = torch.arange(n, dtype=like.dtype, device=like.device)
+    if align_corners:
+        step = (n - 1) / (size - 1) if size > 1 else 0.0
+    else:
+        step = 1 / scale if scale else n / size
+    width = torch.sym_max(step, 1.0)
+    centers = step * (places + 0.5)
+    t = ((given + 0.5 - centers.view(-1, 1)) / width).abs()
+    near = (1.5 * t - 2.5) * t * t + 1
+    far = ((-0.5 * t + 2.5) * t - 4) * t + 2
+    weights = torch.where(t < 1, near, far.where(t < 2, 0.0))
+    return weights / weights.sum(1, keepdim=True)
 
 
 # How far the neighbours are from the one before a place, and their weights, of the distance t from
