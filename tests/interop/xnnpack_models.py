@@ -150,7 +150,8 @@ class Attention(nn.Module):
 def unary(x: Tensor) -> tuple[Tensor, ...]:
     p = x.abs() + 0.25
     return (
-        -x, x * x, x.pow(2), x.pow(3), p.sqrt(), p.rsqrt(), x.exp(), p.log(), x.sigmoid(), x.tanh(),
+        -x, x * x, x.pow(2), x.pow(3), p.pow(0.5), p.pow(-0.5), p.sqrt(), p.rsqrt(), x.exp(),
+        p.log(), x.sigmoid(), x.tanh(),
         F.gelu(x), F.hardswish(x), F.leaky_relu(x, 0.2), x.clamp(-0.5, 0.75), x.floor(),
         x.ceil(), x.sin(), x.cos(), F.relu6(x), F.hardtanh(x, -0.3, 0.3),
         p.reciprocal(), p,

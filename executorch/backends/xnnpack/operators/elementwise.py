@@ -123,17 +123,21 @@ def _prelu(to: Lowering, node: Node) -> None:
     to.emit(node, "PReLU", *ids, to.write(node, nhwc))
 
 
+# Powers that are a node of their own. Torch takes roots for these exponents, too.
+_POWERS = {2: "Square", 0.5: "SquareRoot", -0.5: "ReciprocalSquareRoot"}
+
+
 @lowers(
     aten.pow.Tensor_Scalar,
     config="PowConfig",
     unless=lambda node: (
-        None if node.args[1] in (2, 3) else "only squares and cubes, no other powers"
+        None if node.args[1] in (*_POWERS, 3) else "only squares, cubes and square roots"
     ),
 )
 def _power(to: Lowering, node: Node) -> None:
-    x, exponent = cast("tuple[Node, int]", node.args[:2])
-    if exponent == 2:
-        to.unary(node, "Square")
+    x, exponent = cast("tuple[Node, float]", node.args[:2])
+    if exponent in _POWERS:
+        to.unary(node, _POWERS[exponent])
         return
     nhwc = to.is_nhwc(x)
     source = to.read(x, nhwc)
