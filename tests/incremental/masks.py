@@ -112,8 +112,151 @@ class DividedAway(Model):
         return F.softmax(scores / 50, -1) @ v
 
 
+class PaddingHidden(Model):
+    """No token sees those of padding, a third of all; the first may be some."""
+
+    def hidden(self, ids: Tensor) -> Tensor:
+        self.padding = (ids % 3 == 0)[:, None, None, :]
+        return super().hidden(ids)
+
+    def mask(self, n: int) -> Tensor:
+        return _causal(n) & ~self.padding
+
+    def attend(self, q: Tensor, k: Tensor, v: Tensor, n: int) -> Tensor:
+        return F.scaled_dot_product_attention(q, k, v, attn_mask=self.mask(n))
+
+
+class PaddingAdded(PaddingHidden):
+    def mask(self, n: int) -> Tensor:
+        padding = torch.zeros(1, 1, 1, n).masked_fill(self.padding, -torch.inf)
+        return torch.full((n, n), -torch.inf).triu(1) + padding.expand(1, 4, 1, n)
+
+
+class PaddingAndWindow(PaddingHidden):
+    def mask(self, n: int) -> Tensor:
+        i = torch.arange(n)
+        return torch.logical_and(~self.padding & (i[None] > i[:, None] - 5), _causal(n))
+
+
+class PaddingLowBesideInfinity(PaddingHidden):
+    """As Hugging Face's models have it; minus infinity hides what is later whatever is added."""
+
+    def mask(self, n: int) -> Tensor:
+        padding = (1.0 - (~self.padding).to(torch.float32)) * torch.finfo(torch.float32).min
+        return torch.full((n, n), -torch.inf).triu(1) + padding
+
+
+class PaddingInfinite(PaddingHidden):
+    """The sum of both infinities is no number, in the place of a later token, too."""
+
+    def mask(self, n: int) -> Tensor:
+        padding = torch.zeros(1, 1, 1, n).masked_fill(self.padding, torch.inf)
+        return torch.full((n, n), -torch.inf).triu(1) + padding
+
+
+class PaddingNegated(PaddingHidden):
+    def mask(self, n: int) -> Tensor:
+        padding = -torch.zeros(1, 1, 1, n).masked_fill(self.padding, -torch.inf)
+        return torch.full((n, n), -torch.inf).triu(1) + padding
+
+
+class PaddingInstead(PaddingHidden):
+    def mask(self, n: int) -> Tensor:
+        return _causal(n) | self.padding
+
+
+class PaddingAlone(PaddingHidden):
+    def mask(self, n: int) -> Tensor:
+        return ~self.padding & ~self.padding.transpose(2, 3)
+
+
+class PaddingOneAhead(PaddingHidden):
+    def mask(self, n: int) -> Tensor:
+        i = torch.arange(n)
+        return (i[None] <= i[:, None] + 1) & ~self.padding
+
+
+class PaddingTurned(PaddingHidden):
+    def mask(self, n: int) -> Tensor:
+        return ~(_causal(n) & ~self.padding)
+
+
+class PaddingInFloats(PaddingHidden):
+    """Zero and one hide nothing."""
+
+    def mask(self, n: int) -> Tensor:
+        return super().mask(n).to(torch.float32)
+
+
+class PaddingLow(PaddingAdded):
+    """A token of which all that it may see is padding sees all others as well."""
+
+    def mask(self, n: int) -> Tensor:
+        padding = torch.zeros(1, 1, 1, n).masked_fill(self.padding, -1e9)
+        return torch.full((n, n), -1e9).triu(1) + padding
+
+
+class PaddingLowForAll(PaddingLow):
+    """Its extent is written as that of the text."""
+
+    def mask(self, n: int) -> Tensor:
+        padding = torch.zeros(1, 1, 1, n).masked_fill(self.padding, -1e9).expand(1, 4, 1, n)
+        return torch.full((n, n), -1e9).triu(1) + padding
+
+
+class PaddingLowByHead(PaddingLow):
+    def mask(self, n: int) -> Tensor:
+        padding = torch.zeros(1, 1, 1, n).masked_fill(self.padding, -1e9)
+        others = torch.zeros(1, 3, 1, n) * self.padding
+        return torch.full((n, n), -1e9).triu(1) + torch.cat([padding, others], 1)
+
+
+class PaddingLowByTable(PaddingLow):
+    """The number of each token in a table."""
+
+    def hidden(self, ids: Tensor) -> Tensor:
+        self.numbers = self.look_up(torch.arange(50.0).remainder(3).eq(0) * -1e9, ids)
+        return Model.hidden(self, ids)
+
+    def look_up(self, table: Tensor, ids: Tensor) -> Tensor:
+        return F.embedding(ids, table[:, None])
+
+    def mask(self, n: int) -> Tensor:
+        return torch.full((n, n), -1e9).triu(1) + self.numbers.view(1, 1, 1, n)
+
+
+class PaddingLowByIndex(PaddingLowByTable):
+    def look_up(self, table: Tensor, ids: Tensor) -> Tensor:
+        return table[ids]
+
+
+class PaddingMadeFinite(PaddingAdded):
+    def mask(self, n: int) -> Tensor:
+        return super().mask(n).clamp(min=-1e30)
+
+
+class PaddingInOneHead(PaddingAdded):
+    """The triangle is in three heads of four."""
+
+    def mask(self, n: int) -> Tensor:
+        heads = torch.tensor([1.0, 1.0, 1.0, 0.0]).view(1, 4, 1, 1)
+        padding = torch.zeros(1, 1, 1, n).masked_fill(self.padding, -torch.inf)
+        triangle = torch.full((n, n), -torch.inf).triu(1)
+        return torch.where(heads == 1, triangle, 0.0) + padding
+
+
+class PaddingThenSoftmax(PaddingAdded):
+    """The lowest number takes the place of infinity."""
+
+    def attend(self, q: Tensor, k: Tensor, v: Tensor, n: int) -> Tensor:
+        scores = q @ k.transpose(2, 3) + self.mask(n)
+        scores = torch.maximum(scores, torch.tensor(torch.finfo(q.dtype).min))
+        return F.softmax(scores, -1) @ v
+
+
 CAUSAL_MASKS: list[type[nn.Module]] = [
     TenThousandTimes, TenThousandFilled, TenThousandAdded, HighBesideInfinity,
+    PaddingHidden, PaddingAdded, PaddingAndWindow, PaddingLowBesideInfinity,
 ]  # fmt: skip
 
 _SHOWN = "the mask lets token 0 attend to token 1, which comes later; a mask is .* -1e4 or less"
@@ -129,4 +272,19 @@ NOT_CAUSAL_MASKS: dict[Any, str] = {
     FilledNearly: _NONE,
     LoweredThenFilled: "-10000 may hide nothing behind sub",
     DividedAway: _NONE,
+    PaddingInfinite: "masked_fill is a mask that tokens make themselves",
+    PaddingNegated: "masked_fill is a mask that tokens make themselves",
+    PaddingInstead: _NONE,
+    PaddingAlone: _NONE,
+    PaddingOneAhead: _NONE,
+    PaddingTurned: _NONE,
+    PaddingInFloats: _NONE,
+    PaddingLow: "masked_fill is a mask that tokens make themselves",
+    PaddingLowForAll: "masked_fill is a mask that tokens make themselves",
+    PaddingLowByHead: "masked_fill is a mask that tokens make themselves",
+    PaddingLowByTable: "embedding is a mask that tokens make themselves",
+    PaddingLowByIndex: "index is a mask that tokens make themselves",
+    PaddingMadeFinite: _NONE,
+    PaddingInOneHead: "masked_fill is a mask that tokens make themselves",
+    PaddingThenSoftmax: _NONE,
 }

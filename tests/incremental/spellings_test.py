@@ -15,6 +15,7 @@ from tests.incremental.incremental_test import check, check_refusal, exported, f
 from tests.incremental.letters import CAUSAL_LETTERS, NOT_CAUSAL_LETTERS
 from tests.incremental.lookups import CAUSAL_LOOKUPS, NOT_CAUSAL_LOOKUPS
 from tests.incremental.masks import CAUSAL_MASKS, NOT_CAUSAL_MASKS
+from tests.incremental.mixing import CAUSAL_MIXING, NOT_CAUSAL_MIXING
 from tests.incremental.models import Model, _causal
 from tests.incremental.pairs import CAUSAL_PAIRS, NOT_CAUSAL_PAIRS
 from tests.incremental.spellings import CAUSAL_SPELLINGS, NOT_CAUSAL_SPELLINGS
@@ -29,7 +30,7 @@ def run_of(model: nn.Module) -> Any:
 
 _CAUSAL = [
     *CAUSAL_SPELLINGS, *CAUSAL_WEIGHTS, *CAUSAL_LOOKUPS, *CAUSAL_LETTERS, *CAUSAL_MASKS,
-    *CAUSAL_PAIRS,
+    *CAUSAL_PAIRS, *CAUSAL_MIXING,
 ]  # fmt: skip
 
 
@@ -46,6 +47,7 @@ _NOT_CAUSAL = {
     **NOT_CAUSAL_LETTERS,
     **NOT_CAUSAL_MASKS,
     **NOT_CAUSAL_PAIRS,
+    **NOT_CAUSAL_MIXING,
 }
 
 
@@ -59,6 +61,7 @@ def test_what_looks_ahead_is_refused_with_its_line(kind: type[nn.Module]) -> Non
         "letters.py",
         "masks.py",
         "pairs.py",
+        "mixing.py",
     )
     check_refusal(kind, _NOT_CAUSAL[kind], *files)
 

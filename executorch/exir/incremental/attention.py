@@ -8,7 +8,12 @@ import torch
 from torch.fx import Node
 
 from executorch.exir.incremental.errors import NotCausalError
-from executorch.exir.incremental.masks import hidden_by_mask, require_causal, require_seen
+from executorch.exir.incremental.masks import (
+    all_later,
+    hidden_by_mask,
+    require_causal,
+    require_seen,
+)
 from executorch.exir.incremental.rewriter import Rewriter
 from executorch.exir.incremental.values import Kind, Value, bound_arguments
 
@@ -45,8 +50,9 @@ def _classify_biased(rw: Rewriter, node: Node, mask: Node) -> Value:
     value, rank = rw.values[mask], mask.meta["val"].dim()
     if (value.row, value.col) != (rank - 2, rank - 1) or value.beside or value.shifted:
         raise NotCausalError(node, "its mask is no scores of queries and keys, in this order")
-    require_causal(rw, node, value.hidden)
-    require_seen(node, value.hidden)
+    if not all_later(rw, value.never):
+        require_causal(rw, node, value.hidden)
+        require_seen(node, value.hidden)
     return Value(Kind.ROWS, node.meta["val"].dim() - 2)
 
 

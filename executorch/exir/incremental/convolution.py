@@ -47,6 +47,19 @@ def classify_padding(rw: Rewriter, node: Node) -> Value:
     return Value(Kind.PADDED, value.row, before=before)
 
 
+def classify_padding_by_join(rw: Rewriter, node: Node, row: int) -> Value:
+    """Of tokens behind a constant."""
+    before, *tokens = arguments(node)[0]
+    extent = before.meta["val"].shape[row]
+    if [rw.values[n].kind for n in tokens] != [Kind.ROWS] or not rw._is(before, Kind.FIXED):
+        raise NotCausalError(
+            node,
+            "values are joined along the tokens; F.pad(x, (0, 0, 1, -1)) of [batch, tokens, "
+            "channels] moves each token on by one place",
+        )
+    return Value(Kind.PADDED, row, before=int(extent))
+
+
 def classify_convolution(rw: Rewriter, node: Node) -> Value:
     """Each result is of as many tokens up to its own as there are entries before the first."""
     given = arguments(node)
@@ -98,8 +111,13 @@ def make_convolution(rw: Rewriter, node: Node) -> Node:
     if value.kind is Kind.ROWS:
         rows = rw.rows(source)
     else:
-        rows = _last_entries(rw, rw.copy(source, rw.full, FULL), value.row, value.before)
+        rows = _last_entries(rw, copy_of_all(rw, source), value.row, value.before)
     return rw.copy(node, lambda n: rows if n is source else rw.now(n))  # type: ignore[no-any-return]
+
+
+def copy_of_all(rw: Rewriter, node: Node) -> Any:
+    """What the original computes of all tokens."""
+    return rw.copy(node, lambda n: rw.full(n) if rw._is(n, Kind.ROWS) else rw.now(n), FULL)
 
 
 def make_cut(rw: Rewriter, node: Node) -> Node:

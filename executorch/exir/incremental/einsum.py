@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import SymInt, Tensor
 from torch.fx import Node
 
 from executorch.exir.incremental.errors import NotCausalError
@@ -21,8 +21,17 @@ _MOST_OPERANDS = 2
 
 
 def is_understood(node: Node) -> bool:
-    """Others are composed of several products."""
-    return len(arguments(node)[1]) <= _MOST_OPERANDS
+    """Others are composed of several products. With one letter of dynamic extent, that of tokens,
+    it makes each token's numbers of its own, however many operands there are."""
+    operands = arguments(node)[1]
+    inputs, out = _letters(node)
+    dynamic = {
+        letter
+        for operand, letters in zip(operands, inputs, strict=True)
+        for letter, extent in zip(letters, operand.meta["val"].shape, strict=True)
+        if isinstance(extent, SymInt)
+    }
+    return len(operands) <= _MOST_OPERANDS or (len(dynamic) == 1 and dynamic <= set(out))
 
 
 def classify_einsum(rw: Rewriter, node: Node) -> Value:

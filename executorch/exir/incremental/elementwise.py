@@ -8,7 +8,13 @@ from torch.fx import Node
 
 from executorch.exir.incremental.errors import NotCausalError
 from executorch.exir.incremental.lengths import token_dims
-from executorch.exir.incremental.masks import hidden_after, require_no_mask
+from executorch.exir.incremental.masks import (
+    all_later,
+    hidden_after,
+    is_below_infinity,
+    never_after,
+    require_no_mask,
+)
 from executorch.exir.incremental.rewriter import Rewriter
 from executorch.exir.incremental.shifts import is_shifted_table, remains_shifted
 from executorch.exir.incremental.sinks import common_sinks
@@ -52,16 +58,29 @@ def classify_elementwise(rw: Rewriter, node: Node) -> Value:
     col = next((d for d, role in roles.items() if role == "col"), None)
     if col is None:
         return Value(Kind.ROWS, row)
-    for operand in tensor_operands(node):
-        is_of_tokens = rw._is(operand, Kind.ROWS)
-        if is_of_tokens and rw.values[operand].row + aligned(node, operand) == col:
-            require_no_mask(rw, node, operand)
+    never = never_after(rw, node, row, col)
+    tokens_hide = _tokens_hide(rw, node, col, never)
     beside = common_sinks(rw, node)
     shifted |= remains_shifted(rw, node)
     if not shifted and is_zero_later(rw, node, row, col):
         return Value(Kind.WEIGHTS, row, col, beside=beside)
-    hidden = hidden_after(rw, node, row, col)
-    return Value(Kind.SCORES, row, col, hidden, beside=beside, shifted=shifted)
+    hidden = None if tokens_hide else hidden_after(rw, node, row, col)
+    return Value(Kind.SCORES, row, col, hidden, never, beside=beside, shifted=shifted)
+
+
+def _tokens_hide(rw: Rewriter, node: Node, col: int, never: Tensor | None) -> bool:
+    """Whether tokens, such as padding, say that they are hidden. Raises where that might leave a
+    query with none but later tokens."""
+    for operand in tensor_operands(node):
+        is_of_tokens = rw._is(operand, Kind.ROWS)
+        if is_of_tokens and rw.values[operand].row + aligned(node, operand) == col:
+            try:
+                require_no_mask(rw, node, operand)
+            except NotCausalError:
+                if not all_later(rw, never) or not is_below_infinity(rw, operand):
+                    raise
+                return True
+    return False
 
 
 def _roles(rw: Rewriter, node: Node) -> dict[int, str]:

@@ -16,7 +16,7 @@ from torch.export.graph_signature import (
     OutputSpec,
     TensorArgument,
 )
-from torch.fx import GraphModule, Node
+from torch.fx import Graph, GraphModule, Node
 from torch.fx.experimental.symbolic_shapes import DimDynamic
 
 from executorch.exir.emit._emit_program import STATE_PREFIX
@@ -104,7 +104,7 @@ class _Builder:
         for node in rw.old.find_nodes(op="placeholder"):
             self._placeholder(node)
         self._prologue()
-        for node in rw.old.nodes:
+        for node in _needed(rw.old):
             if node.op == "call_function":
                 self._call(node)
             elif node.op == "get_attr":
@@ -326,8 +326,15 @@ class _Builder:
         return ExportGraphSignature(inputs, outputs)
 
 
-def _last_of(nodes: list[Node]) -> list[Node]:
-    """Those of the nodes, all of floats, that no other of them is computed from."""
+def _needed(graph: Graph) -> list[Node]:
+    """What the results are computed from. Attention often returns its weights to a model that drops
+    them: their mean over the heads, which nobody sees, is no reason to refuse."""
+    needed = _before([graph.output_node()])
+    return [n for n in graph.nodes if n in needed]
+
+
+def _before(nodes: list[Node]) -> set[Node]:
+    """What the nodes are computed from."""
     before: set[Node] = set()
     pending = [source for node in nodes for source in node.all_input_nodes]
     while pending:
@@ -335,6 +342,12 @@ def _last_of(nodes: list[Node]) -> list[Node]:
         if node not in before:
             before.add(node)
             pending += node.all_input_nodes
+    return before
+
+
+def _last_of(nodes: list[Node]) -> list[Node]:
+    """Those of the nodes, all of floats, that no other of them is computed from."""
+    before = _before(nodes)
     found = [n for n in nodes if n not in before and n.meta["val"].dtype.is_floating_point]
     return list(dict.fromkeys(found))
 
@@ -347,7 +360,10 @@ def _token_input(program: ExportedProgram) -> Node:
     found = [n for n in program.graph.find_nodes(op="placeholder") if n.name in user]
     if len(found) != 1 or not isinstance(found[0].meta.get("val"), Tensor):
         names = ", ".join(n.name for n in found) or "none"
-        raise ValueError(f"make_incremental: one input of token ids is expected; found {names}")
+        raise ValueError(
+            f"make_incremental: one input of token ids is expected; found {names}; positions and "
+            "masks that follow from the tokens are computed inside of the model"
+        )
     fake = found[0].meta["val"]
     is_ids = fake.dtype in (torch.int32, torch.int64) and fake.dim() == 2
     if not is_ids or not isinstance(fake.shape[0], int) or not isinstance(fake.shape[1], SymInt):

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import SymInt, Tensor
 from torch.fx import Node
 
 from executorch.exir.incremental.errors import NotCausalError
@@ -35,6 +35,9 @@ KEEP = {
     aten.to.dtype, aten.to.dtype_layout, aten._to_copy.default,
     aten.to.device, aten.dropout.default, aten.lift_fresh_copy.default,
 }  # fmt: skip
+_JOINS = {aten.cat.default, aten.stack.default}
+_LOOKUPS = {aten.embedding.default, aten.index.Tensor, aten.index_select.default}
+_AND = {aten.logical_and.default, aten.bitwise_and.Tensor}
 _TIMES = {aten.mul.Tensor, aten.mul.Scalar}
 _SCALE = _TIMES | {aten.div.Tensor, aten.div.Scalar}
 ADD = {aten.add.Tensor, aten.add_.Tensor}
@@ -74,6 +77,27 @@ def hidden_after(rw: Rewriter, node: Node, row: int, col: int) -> Tensor | None:
         number = low_number(rw, node, _other(node, known, rw))
         return None if before is None or number is None else before.clamp(min=number)
     return None
+
+
+def never_after(rw: Rewriter, node: Node, row: int, col: int) -> Tensor | None:
+    """`never` of an elementwise operator's result: of a conjunction, of a sum."""
+    target, given = node.target, arguments(node)
+    if target in KEEP and _is_scores(rw, given[0]):
+        kept = given[0].meta["val"].dtype.is_floating_point
+        same = kept == node.meta["val"].dtype.is_floating_point
+        return rw.values[given[0]].never if same else None
+    if target in _AND and node.meta["val"].dtype == torch.bool:
+        hides = lambda m: ~m.to(torch.bool)  # noqa: E731
+    elif target in ADD and _alpha(node) == 1 and _are_below_infinity(rw, given[:2]):
+        hides = lambda m: m == -torch.inf  # noqa: E731
+    else:
+        return None
+    found = [
+        rw.values[a].never if _is_scores(rw, a) else where_all(rw, node, a, row, col, hides)
+        for a in given[:2]
+    ]
+    known = [planes for planes in found if planes is not None]
+    return torch.stack(known).any(0) if known else None
 
 
 def require_causal(rw: Rewriter, node: Node, hidden: Tensor | None) -> None:
@@ -255,13 +279,46 @@ def require_no_mask(rw: Rewriter, node: Node, operand: Node) -> None:
     """Raise where numbers as large as a mask's are among what tokens say of themselves: a token of
     which all that it may see is as low would attend to later ones."""
 
-    def goes_on(at: Node) -> bool:
-        return _is_pointwise(at) or len(at.all_input_nodes) == 1
-
-    for at in _sources(rw, [operand], (Kind.ROWS, *PAIRS), goes_on):
+    for at in _sources(rw, [operand], (Kind.ROWS, *PAIRS), _is_followed):
         sizes = _constant_sizes(rw, at) if _is_pointwise(at) else []
+        if at.target in _LOOKUPS:  # the numbers among its arguments are no entries
+            sizes = _constant_sizes(rw, at)[1:]
         if any(bool((size >= -_LOW).any()) for size in sizes):
             raise NotCausalError(node, f"{at.name} is a mask that tokens make themselves")
+
+
+def is_below_infinity(rw: Rewriter, operand: Node) -> bool:
+    """Whether no constant that tokens choose or compute with makes an infinity above zero, nor a
+    NaN, which would show what minus infinity hid."""
+    is_infinite = is_computed = False
+    for at in _sources(rw, [operand], (Kind.ROWS, *PAIRS), _is_followed):
+        if not _is_pointwise(at) or not at.meta["val"].dtype.is_floating_point:
+            continue
+        is_computed |= at.target not in FILL | WHERE | KEEP
+        numbers = [torch.tensor(float(a)) for a in arguments(at) if isinstance(a, float)]
+        tables = [rw.lengths.longest(n) for n in at.all_input_nodes if _is_float_table(rw, n)]
+        for found in (*numbers, *tables):
+            if bool((found.isnan() | (found == torch.inf)).any()):
+                return False
+            is_infinite |= bool(found.isinf().any())
+    return not (is_infinite and is_computed)
+
+
+def _are_below_infinity(rw: Rewriter, given: Any) -> bool:
+    """Of those that are scores."""
+    return all(is_below_infinity(rw, a) for a in given if _is_scores(rw, a) and rw._is(a, *PAIRS))
+
+
+def _is_float_table(rw: Rewriter, node: Node) -> bool:
+    fake = node.meta.get("val")
+    is_float = isinstance(fake, Tensor) and fake.dtype.is_floating_point
+    return is_float and rw._is(node, Kind.FIXED, Kind.LENGTH)
+
+
+def _is_followed(at: Node) -> bool:
+    """Whether what an operand is may be in what the node is computed to be."""
+    tensors = [n for n in at.all_input_nodes if not isinstance(n.meta.get("val"), SymInt)]
+    return _is_pointwise(at) or len(tensors) == 1 or at.target in _JOINS
 
 
 def _require_far_below(rw: Rewriter, node: Node, number: float) -> None:

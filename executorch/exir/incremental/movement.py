@@ -38,6 +38,7 @@ _EXTENTS: dict[Any, int] = {
 }  # fmt: skip
 
 _PROBE = 5  # tokens
+_MIXES = "it does not keep tokens apart, or in their order"
 
 
 def extent_dim(node: Node) -> int | None:
@@ -75,6 +76,10 @@ def classify_move(rw: Rewriter, node: Node) -> Any:
 def _moved(rw: Rewriter, node: Node, dim: int) -> list[int]:
     length = min(_PROBE, rw.maximum)
     fake = arguments(node)[0].meta["val"]
+    if node.target is aten.roll.default:  # by as many as the probe has it would seem to do nothing
+        dims = arguments(node)[2] if len(arguments(node)) > 2 else ()
+        if not dims or dim in [d % fake.dim() for d in dims]:
+            raise NotCausalError(node, _MIXES)
     shape = [n if isinstance(n, int) else rw.lengths.number(n, length) for n in fake.shape]
     count = torch.arange(length).view([-1 if d == dim else 1 for d in range(len(shape))])
     probe = count.expand(shape).clone(memory_format=torch.contiguous_format)
@@ -98,7 +103,7 @@ def _counts_along(rw: Rewriter, node: Node, result: Tensor, fake: Tensor) -> int
         count = count.view([-1 if d == dim else 1 for d in range(result.dim())])
         if torch.equal(result, count.expand(result.shape)):
             return dim
-    raise NotCausalError(node, "it does not keep tokens apart, or in their order")
+    raise NotCausalError(node, _MIXES)
 
 
 def is_selection(rw: Rewriter, node: Node) -> bool:
@@ -116,6 +121,8 @@ def is_selection(rw: Rewriter, node: Node) -> bool:
         if rw.values[at].kind is Kind.FIXED and bool((rw.lengths.longest(at) == -1).all()):
             return value.kind is Kind.ROWS
         raise NotCausalError(node, "it picks tokens other than the last")
+    if target is aten.narrow.default and args[3] == 1:
+        target = aten.select.int
     if target not in (aten.select.int, aten.slice.Tensor):
         return False
     dim = (args[1] or 0) % operand.meta["val"].dim()

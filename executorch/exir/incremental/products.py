@@ -9,7 +9,8 @@ from torch.fx import Node
 
 from executorch.exir.incremental.elementwise import check_table_dims
 from executorch.exir.incremental.errors import NotCausalError
-from executorch.exir.incremental.masks import hidden_by_addend
+from executorch.exir.incremental.lengths import token_dims
+from executorch.exir.incremental.masks import all_later, hidden_by_addend, where_all
 from executorch.exir.incremental.rewriter import Rewriter
 from executorch.exir.incremental.values import PAIRS, Kind, Value, arguments
 
@@ -67,6 +68,11 @@ def _product_value(rw: Rewriter, node: Node, a: Node, b: Node) -> Value:
         return Value(Kind.ROWS, vb.row + rank - rank_b)
     elif va.kind is Kind.LENGTH and vb.kind is Kind.ROWS and vb.row < n - 1:
         return _by_position(rw, node, a, vb.row + rank - rank_b)
+    elif is_triangle(rw, node, a) and rank_a <= rank:
+        check_table_dims(rw, node, a, {rank - 2: "row", rank - 1: "col"})
+        if all_later(rw, where_all(rw, node, a, rank - 2, rank - 1, lambda m: m == 0)):
+            return Value(Kind.ROWS, rank - 2)
+        raise NotCausalError(node, f"{a.name}, which weights tokens, is not zero for later ones")
     elif va.kind is Kind.ROWS and vb.kind is Kind.LENGTH and va.row < m:
         return _by_position(rw, node, b, va.row + rank - rank_a)
     raise NotCausalError(node, "a product that sums over tokens, but is no attention")
@@ -76,6 +82,18 @@ def _by_position(rw: Rewriter, node: Node, table: Node, row: int) -> Value:
     """Of a product for each token with what its position says."""
     check_table_dims(rw, node, table, {row: "row"})
     return Value(Kind.ROWS, row)
+
+
+def is_triangle(rw: Rewriter, node: Node, operand: Node) -> bool:
+    """Whether it is a table that says how much of each token the sum for another one has."""
+    first = PRODUCTS.get(node.target)
+    if first is None or operand is not arguments(node)[first]:
+        return False
+    values = arguments(node)[first + 1]
+    is_summed = rw._is(values, Kind.ROWS) and rw.values[values].row == values.meta["val"].dim() - 2
+    rank = operand.meta["val"].dim()
+    places = token_dims(operand.meta["val"], rw.symbol)
+    return rw._is(operand, Kind.LENGTH) and is_summed and places == [rank - 2, rank - 1]
 
 
 def is_other_side(rw: Rewriter, node: Node, operand: Node) -> bool:
@@ -89,5 +107,6 @@ def is_other_side(rw: Rewriter, node: Node, operand: Node) -> bool:
         return bool(rw.values[operand].row + shift == rw.values[node].col)
     if operand is not arguments(node)[first + 1]:
         return False
-    left = rw.values[arguments(node)[first]].kind
-    return left is Kind.WEIGHTS or rw.values[node].kind is Kind.SCORES
+    left = arguments(node)[first]
+    is_summed = rw._is(left, Kind.WEIGHTS) or is_triangle(rw, node, left)
+    return is_summed or rw._is(node, Kind.SCORES)

@@ -22,6 +22,7 @@ from executorch.exir.incremental.convolution import (
     classify_convolution,
     classify_cut,
     classify_padding,
+    classify_padding_by_join,
     make_convolution,
     make_cut,
 )
@@ -48,6 +49,7 @@ from executorch.exir.incremental.products import (
     classify_linear,
     classify_product,
     is_other_side,
+    is_triangle,
 )
 from executorch.exir.incremental.rewriter import FULL, ROWS, Rewriter
 from executorch.exir.incremental.running import (
@@ -86,9 +88,9 @@ _CHOOSE_BY_TOKEN = "quantized_decomposed.choose_qparams_per_token_asymmetric.def
 _ALONG_DIMS = {
     aten.mean.dim, aten.sum.dim_IntList, aten.var.correction, aten.var.dim, aten.std.correction,
     aten.amax.default, aten.amin.default, aten.prod.dim_int, aten.any.dim, aten.all.dim,
-    aten.argmax.default, aten.max.dim, aten.min.dim, aten.logsumexp.default, aten.cumsum.default,
+    aten.argmax.default, aten.max.dim, aten.min.dim, aten.logsumexp.default,
     aten.log_softmax.int, aten._log_softmax.default, aten.glu.default, aten.sort.default,
-    aten.topk.default, aten.linalg_vector_norm.default,
+    aten.topk.default, aten.linalg_vector_norm.default, *RUNNING,
 }  # fmt: skip
 _LOOKUPS = {aten.index.Tensor, aten.index_select.default}
 _JOINS = {aten.cat.default, aten.stack.default}
@@ -166,8 +168,17 @@ def _with_tokens(rw: Rewriter, node: Node) -> Any:
     if rule is not classify_move:  # that looks at its numbers itself
         rw.lengths.require_same_numbers(node)
     if rule is None:
-        raise NotCausalError(node, "it is not known how this operator moves values between tokens")
+        raise NotCausalError(node, _unknown(node))
     return rule(rw, node)
+
+
+def _unknown(node: Node) -> str:
+    if node.meta.get("unbacked_bindings"):
+        return (
+            "which tokens it picks depends on their values; a mixture of experts may compute every "
+            "expert of all tokens and multiply by zero what was not picked"
+        )
+    return "it is not known how this operator moves values between tokens"
 
 
 def _require_no_other_length(rw: Rewriter, node: Node, value: Any) -> None:
@@ -256,7 +267,7 @@ def _classify_join(rw: Rewriter, node: Node) -> Value:
         raise NotCausalError(node, "tokens lie along different dims of the operands")
     row = rows.pop()
     if not stacks and dim == row:
-        raise NotCausalError(node, "values are joined along the tokens")
+        return classify_padding_by_join(rw, node, row)
     for operand in arguments(node)[0]:
         if rw.values[operand].kind is not Kind.ROWS and token_dims(
             operand.meta["val"],
@@ -310,11 +321,11 @@ def _classify_along_dims(rw: Rewriter, node: Node) -> Any:
         dims = list(range(rank))
     else:
         dims = [d % rank for d in (given if isinstance(given, (list, tuple)) else [given])]
+    fake = node.meta["val"]
     if value.row in dims and node.target in RUNNING:
-        return value
+        return [value] * len(fake) if isinstance(fake, (list, tuple)) else value
     if value.row in dims:
         raise NotCausalError(node, "it computes over the tokens")
-    fake = node.meta["val"]
     if isinstance(fake, (list, tuple)):
         return [Value(Kind.ROWS, _only_token_dim(rw, node, v)) for v in fake]
     return Value(Kind.ROWS, _only_token_dim(rw, node, fake))
@@ -431,6 +442,9 @@ def _table_roles(rw: Rewriter, node: Node, operand: Node) -> dict[int, str]:
     """The part each dim of a table plays in `node`."""
     value = rw.values[node]
     value = value[0] if isinstance(value, list) else value
+    if is_triangle(rw, node, operand):
+        rank = operand.meta["val"].dim()
+        return {rank - 2: "row", rank - 1: "col"}
     if node.target in _JOINS:
         kinds = (Kind.ROWS, Kind.SCORES)
         row = next(rw.values[n].row for n in arguments(node)[0] if rw.values[n].kind in kinds)

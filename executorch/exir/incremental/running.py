@@ -5,18 +5,23 @@ Of all tokens' operands all results are made, and those of the new tokens cut ou
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch.fx import Node
 
-from executorch.exir.incremental.convolution import CUTS, PADDINGS
+from executorch.exir.incremental.convolution import CUTS, PADDINGS, copy_of_all
 from executorch.exir.incremental.errors import NotCausalError
 from executorch.exir.incremental.lengths import token_dims
-from executorch.exir.incremental.rewriter import FULL, Rewriter
+from executorch.exir.incremental.rewriter import Rewriter
 from executorch.exir.incremental.values import Kind, Value, arguments, bound_arguments
 
 aten = torch.ops.aten
 
-RUNNING = {aten.cumsum.default}
+RUNNING = {
+    aten.cumsum.default, aten.cumprod.default, aten.logcumsumexp.default, aten.cummax.default,
+    aten.cummin.default,
+}  # fmt: skip
 
 
 def classify_moved_on(rw: Rewriter, node: Node) -> Value:
@@ -37,7 +42,7 @@ def is_of_all(rw: Rewriter, node: Node) -> bool:
     if node.target in CUTS:
         return rw._is(source, Kind.PADDED)
     if node.target in RUNNING:
-        return bool(arguments(node)[1] % node.meta["val"].dim() == value.row)
+        return bool(arguments(node)[1] % source.meta["val"].dim() == rw.values[source].row)
     if node.target in PADDINGS:
         amounts = arguments(node)[1]
         at = 2 * (node.meta["val"].dim() - 1 - value.row)
@@ -45,7 +50,9 @@ def is_of_all(rw: Rewriter, node: Node) -> bool:
     return False
 
 
-def make_of_all(rw: Rewriter, node: Node) -> Node:
-    source = arguments(node)[0]
-    of_all = source if rw._is(source, Kind.PADDED) else node
-    return rw.cut_rows(rw.copy(of_all, rw.full, FULL), rw.values[node].row)
+def make_of_all(rw: Rewriter, node: Node) -> Any:
+    source, value = arguments(node)[0], rw.values[node]
+    made = copy_of_all(rw, source if rw._is(source, Kind.PADDED) else node)
+    if not isinstance(made, list):
+        return rw.cut_rows(made, value.row)
+    return [rw.cut_rows(one, known.row) for one, known in zip(made, value, strict=True)]

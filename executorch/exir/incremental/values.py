@@ -33,6 +33,8 @@ class Value:
 
     hidden  SCORES: floats [maximum, maximum], below zero where a mask has taken the score out, so
             that its weight will be exactly zero: how far below the others it is; None: nowhere
+    never   SCORES that are a mask: bools [maximum, maximum], true where it hides a key whatever the
+            tokens are, being false or -inf there: even if it hides all others, too
     before  PADDED: entries before that of the first token
     beside  SCORES, WEIGHTS: columns behind those of the keys, which are of no token (a sink)
     shifted SCORES: right but for an amount that is the same for all keys of a query, and that the
@@ -43,6 +45,7 @@ class Value:
     row: int | None = None
     col: int | None = None
     hidden: Tensor | None = None
+    never: Tensor | None = None
     before: int = 0
     beside: int = 0
     shifted: bool = False
