@@ -6,7 +6,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-_NAMES = "chatml deepseek gemma gemma3 granite llama2 llama3 mistral phi3 phi4 qwen smol zephyr"
+_NAMES = (
+    "chatml commandr deepseek gemma gemma3 granite harmony llama2 llama3 mistral phi3 phi4 qwen "
+    "smol zephyr"
+)
 # By name: the files of templates/, which end with a newline only where that is meant.
 FAMILIES = {
     name: (Path(__file__).parent / "templates" / f"{name}.jinja").read_bytes().decode()
@@ -209,4 +212,46 @@ SMALL = [
     "{{ '%'|format(1) }}",
     "{{ '%*5d'|format(1, 2) }}",
     "{{ '%(a)*d'|format(a=1) }}",
+    "{{ [3, 1, 2]|min }}{{ ['b', 'A']|min }}{{ ['b', 'A']|min(case_sensitive=true) }}{{ ['b', 'B']|max }}{{ ['b', 'B']|max(true) }}{{ [true, 1]|max }}{{ []|min }}|{{ x|max }}{{ {'b': 1, 'a': 2}|min }}",
+    "{{ [{'a': 2}, {'a': 1}]|min(attribute='a') }}{{ [{'a': {'b': 2}}, {'a': {'b': 3}}]|max(attribute='a.b') }}{{ [[1, 5], [2, 4]]|max(attribute=1) }}",
+    "{{ [1, 'a']|min }}",
+    "{{ [{'a': 2}, {}]|min(attribute='a') }}",
+    "{{ [1, 2, 3, 4, 5]|batch(2)|list }}{{ [1, 2, 3, 4, 5]|batch(2, 0)|list }}{{ [1, 2]|batch(0)|list }}{{ [1, 2]|batch(-1, 'f')|list }}{{ []|batch(3, 1)|list }}{{ 'abc'|batch(linecount=2, fill_with='z')|map('join')|list }}",
+    "{{ [1, 2]|batch }}",
+    "{{ [1, 2, 3, 4, 5, 6, 7]|slice(3)|list }}{{ [1, 2, 3, 4, 5, 6, 7]|slice(3, 'x')|list }}{{ [1, 2, 3]|slice(3, 'x')|list }}{{ []|slice(2, 9)|list }}{{ [1, 2]|slice(-2)|list }}{{ [1]|slice(0) is defined }}",
+    "{{ [1, 2]|slice(0)|list }}",
+    "{% for g, l in [{'r': 'b', 'c': 1}, {'r': 'a', 'c': 2}, {'r': 'b', 'c': 3}]|groupby('r') %}{{ g }}={{ l|map(attribute='c')|list }};{% endfor %}",
+    "{% for g in [{'r': 'B'}, {'r': 'a'}, {'r': 'b'}]|groupby('r') %}{{ g.grouper }}{{ g.list }}{{ g[0] }}{{ g|length }}{{ g.x is defined }}{{ g }};{% endfor %}",
+    "{{ [{'r': 'B'}, {'r': 'b'}]|groupby('r', case_sensitive=true) }}{{ [{'r': 1}, {}]|groupby('r', default=0) }}{{ [[1, 2], [0, 2], [5, 1]]|groupby(1) }}{{ []|groupby('r') }}",
+    "{{ [{'r': 1}, {}]|groupby('r') }}",
+    "{{ [{'a': 1, 'b': 2}, {'a': 1, 'b': 1}, {'a': 0, 'b': 3}]|sort(attribute='a,b') }}{{ [{'a': {'c': 'B'}, 'b': 2}, {'a': {'c': 'b'}, 'b': 1}]|sort(attribute='a.c,b', reverse=true) }}{{ [[2, 1], [1, 2]]|sort(attribute=0) }}",
+    "  {% filter upper %}\nx {% set y = 1 %}{{ y }}\n  {% endfilter %}\nz{{ y }}",
+    "{% filter trim | replace('a', y) %} {% set y = 'q' %} a {% endfilter %}|{% set x | replace('a', y) %}{% set y = 'q' %}ab{% endset %}{{ x }}{{ y is defined }}",
+    "{%- filter trim -%} a {%- endfilter -%}  b",
+    "{% filter length %}abc{% endfilter %}",
+    "{% filter %}a{% endfilter %}",
+    "{% filter upper is string %}a{% endfilter %}",
+    "{% set x is string %}a{% endset %}",
+    "{% macro f(a, b=2, c=3) %}{{ a }}{{ b }}{{ c }}{% endmacro %}{{ f(*[1, 5]) }}{{ f(**{'a': 7, 'c': 8}) }}{{ f(1, *(2,), c=4) }}{{ f(*[1], **{'c': 0}) }}{{ f(*x) }}{{ [1, 2]|join(*['-']) }}",
+    "{{ dict({'a': 1}, **{'b': 2}) }}{{ namespace(**{'a': 3}).a }}",
+    "{% macro f(a) %}{{ a }}{% endmacro %}{{ f(a=1, **{'a': 1}) }}",
+    "{{ dict(**[1]) }}",
+    "{{ dict(**{1: 2}) }}",
+    "{{ dict(**x) }}",
+    "{{ dict(**{'a': 1}, b=2) }}",
+    "{{ range(*[1], *[2]) }}",
+    "{{ range(*[1], 2) }}",
+    "{{ '%s and %s' % ('a', 1) }}{{ '%(x)s' % {'x': 2} }}{{ '%d%%' % 5 }}{{ '%s' % [1] }}{{ 'a' % {'b': 1} }}{{ 'a' % [1] }}{{ 'a' % x }}{{ '%s' % x }}|",
+    "{{ '%s' % () }}",
+    "{{ 'a' % 1 }}",
+    "{{ '{} {}'.format(1, 'a') }}{{ '{0}{1}{0}'.format('x', 'y') }}{{ '{a}-{b}'.format(a=1, b=[1]) }}{{ '{{}}{}{{'.format(none) }}{{ '{}'.format(x) }}{{ 'a'.format(1) }}",
+    "{{ '{}'.format() }}",
+    "{{ '{}{0}'.format(1) }}",
+    "{{ '{0}{}'.format(1) }}",
+    "{{ '{a}'.format(1) }}",
+    "{{ '}'.format(1) }}",
+    "{{ '{'.format(1) }}",
+    "{{ 'a-b-c'.partition('-') }}{{ 'a-b-c'.rpartition('-') }}{{ 'abc'.partition('-') }}{{ 'abc'.rpartition('-') }}{{ 'é-'.index('-') }}{{ 'abab'.rindex('b') }}",
+    "{{ 'abc'.index('x') }}",
+    "{{ 'abc'.partition('') }}",
 ]

@@ -114,6 +114,15 @@ FILTERS = [
     "round(method='ceil')",
     "format",
     "format(1, 'a')",
+    "min",
+    "max(attribute='role')",
+    "batch(2) | list",
+    "batch(3, 'x') | list",
+    "slice(2) | list",
+    "slice(3, 0) | list",
+    "groupby('role')",
+    "groupby('content', default='') | map('first') | list",
+    "sort(attribute='role,content')",
 ]
 METHODS = [
     "strip()",
@@ -150,6 +159,9 @@ METHODS = [
     "values() | list",
     "items() | list",
     "index('a')",
+    "partition('a')",
+    "rpartition(' ')",
+    "format('a', 2)",
 ]
 
 
@@ -319,6 +331,9 @@ class Templates:
         if kind < 11:
             return self.tag(f"set {self.choose('x', 'y', 'ns.v')} = {self.expression()}")
         if kind == 11:
+            if self.random.random() < 0.4:
+                inside = self.block(depth - 1, False)
+                return self.tag("filter trim | upper") + inside + self.tag("endfilter")
             bars = self.choose("", " | trim", " | upper | trim")
             return self.tag(f"set y{bars}") + self.block(depth - 1, False) + self.tag("endset")
         if kind == 12:
@@ -338,7 +353,7 @@ class Templates:
         if kind == 14:
             call = f"call{self.choose('', '(x)', '(x, y=x)')} {self.choose('c', 'c', 'f')}(text)"
             return self.tag(call) + self.block(depth - 1, False) + self.tag("endcall")
-        return f"{{{{ f({self.expression(1)}{self.choose('', ', b=1', ', 2')}) }}}}"
+        return f"{{{{ f({self.expression(1)}{self.choose('', ', b=1', ', 2', ', *[3]')}) }}}}"
 
     def block(self, depth: int, in_loop: bool) -> str:
         parts = [self.blank()]

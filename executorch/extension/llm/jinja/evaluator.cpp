@@ -53,8 +53,16 @@ Evaluator::Flow Evaluator::execute(const Statement& statement, Scope& scope, std
       assign(statement.target, evaluate(*statement.expression, scope), scope);
       break;
     case Kind::SetBlock:
-      execute_set_block(statement, scope);
+      assign(statement.target, evaluate_block(statement, scope), scope);
       break;
+    case Kind::Filter: {
+      const Value value = evaluate_block(statement, scope);
+      if (value.as_text() == nullptr) {
+        fail(std::string("a block's filter gives ") + value.type_name() + "; expected a text");
+      }
+      append(output, *value.as_text());
+      break;
+    }
     case Kind::Group: {
       Scope inner{&scope, scope.loop, {}};
       return execute(statement.body, inner, output);
@@ -119,15 +127,13 @@ void Evaluator::execute_for(const Statement& statement, Scope& scope, std::strin
   }
 }
 
-void Evaluator::execute_set_block(const Statement& statement, Scope& scope) {
+Value Evaluator::evaluate_block(const Statement& statement, Scope& scope) {
   std::string output;
   Scope inner{&scope, scope.loop, {}};
   execute(statement.body, inner, output);
-  Value value = text(std::move(output));
-  if (statement.expression != nullptr) {
-    value = evaluate_filter(*statement.expression, scope, &value);
-  }
-  assign(statement.target, std::move(value), scope);
+  const Value value = text(std::move(output));
+  return statement.expression == nullptr ? value
+                                         : evaluate_filter(*statement.expression, inner, &value);
 }
 
 Evaluator::Flow Evaluator::execute_with(const Statement& statement, Scope& scope,

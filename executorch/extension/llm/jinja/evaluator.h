@@ -78,7 +78,8 @@ class Evaluator {
   Flow execute_if(const Statement& statement, Scope& scope, std::string& output);
   void execute_for(const Statement& statement, Scope& scope, std::string& output);
   std::vector<Value> loop_items(const Statement& statement, Scope& scope);
-  void execute_set_block(const Statement& statement, Scope& scope);
+  /// What the body writes, after the filters around it.
+  Value evaluate_block(const Statement& statement, Scope& scope);
   Flow execute_with(const Statement& statement, Scope& scope, std::string& output);
   void append(std::string& output, std::string_view text) const;
   void assign(const Target& target, Value value, Scope& scope);
@@ -100,6 +101,7 @@ class Evaluator {
   /// Runs a macro whose names are looked up in `around`.
   Value call_macro(const Macro& macro, const Arguments& given, Scope& around, const Caller& passed);
   static Caller caller_of(const Scope& scope);
+  static bool is_in_macro(const Scope& scope);
   Arguments arguments_of(const Expression& expression, Scope& scope);
   Value look_up(const std::string& name, const Scope& scope);
   Loop* loop_of(const Expression& expression, Scope& scope) const;
@@ -164,7 +166,11 @@ const Function* find_in(const std::vector<Function>& table, std::string_view nam
 const std::vector<Function>& sequence_filters();
 std::string json_text(const Value& value, const Call& call);
 Value round_number(const Call& call);
-/// Python's `text % values`, or `text % named`. Takes the result's bytes from the budget.
-std::string formatted(std::string_view text, const Arguments& given, Evaluator& evaluator);
+/// Python's `text % values`, or `text % named`. Takes the result's bytes from the budget. Fails where
+/// values are left that the text does not take, unless they `may_be_left`.
+std::string formatted(std::string_view text, const Arguments& given, Evaluator& evaluator,
+                      bool may_be_left = false);
+/// Python's text.format(...), without formats behind a colon and parts of values.
+std::string braces_filled(std::string_view text, const Arguments& given, Evaluator& evaluator);
 
 }  // namespace executorch::extension::llm::jinja

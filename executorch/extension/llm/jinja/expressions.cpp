@@ -77,6 +77,12 @@ Value Evaluator::look_up(const std::string& name, const Scope& scope) {
   budget_.steps(variables_.items.size());
   if (const Value* const found = find(variables_, name)) return *found;
   if (find_global(name) != nullptr) return Value::callable({name, Value(), nullptr});
+  if (name == "cycler" || name == "joiner" || name == "lipsum") {
+    fail_unsupported("the function " + name);
+  }
+  if ((name == "varargs" || name == "kwargs") && is_in_macro(scope)) {
+    fail_unsupported("further arguments of a macro, " + name);
+  }
   return Value::undefined(name);
 }
 
@@ -172,12 +178,29 @@ Arguments Evaluator::arguments_of(const Expression& expression, Scope& scope) {
   for (size_t i = 1; i < expression.operands.size(); ++i) {
     given.values.push_back(evaluate(*expression.operands[i], scope));
   }
-  for (const auto& [name, value] : expression.keywords) {
+  const auto add = [&](const std::string& name, Value value) {
     budget_.steps(given.named.size());
     for (const auto& one : given.named) {
       if (one.first == name) fail("'" + name + "' is given twice");
     }
-    given.named.emplace_back(name, evaluate(*value, scope));
+    given.named.emplace_back(name, std::move(value));
+  };
+  for (const auto& [name, expression_of_value] : expression.keywords) {
+    Value value = evaluate(*expression_of_value, scope);
+    if (name == "*") {
+      for (Value& one : elements(value, budget_)) given.values.push_back(std::move(one));
+    } else if (name == "**") {
+      const Mapping* const members = value.as_mapping();
+      if (members == nullptr) {
+        fail(std::string("found ** before ") + value.type_name() + "; expected a mapping");
+      }
+      for (const auto& [key, member] : members->items) {
+        if (key.as_text() == nullptr) fail("an argument's name is no text");
+        add(*key.as_text(), member);
+      }
+    } else {
+      add(name, std::move(value));
+    }
   }
   return given;
 }
@@ -188,6 +211,12 @@ Caller Evaluator::caller_of(const Scope& scope) {
     if (one->caller != nullptr) return *one->caller;
   }
   return {};
+}
+
+bool Evaluator::is_in_macro(const Scope& scope) {
+  const Scope* one = &scope;
+  while (one != nullptr && one->caller == nullptr) one = one->parent;
+  return one != nullptr;
 }
 
 Value Evaluator::evaluate_call(const Expression& expression, Scope& scope, const Caller& passed) {
@@ -289,6 +318,10 @@ Value Evaluator::attribute(const Value& value, const std::string& name) {
     const Value* const found = find(**space, name);
     budget_.steps((*space)->items.size());
     return found == nullptr ? Value::undefined(name) : *found;
+  }
+  if (const Sequence* const sequence = value.as_sequence(); sequence && sequence->is_group) {
+    if (name == "grouper") return sequence->items[0];
+    if (name == "list") return sequence->items[1];
   }
   if (find_method(value, name) != nullptr) return Value::callable({name, value, nullptr});
   if (const Mapping* const mapping = value.as_mapping()) {

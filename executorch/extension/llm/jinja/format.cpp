@@ -75,7 +75,7 @@ class Formatter {
   Formatter(std::string_view text, const Arguments& given, Evaluator& evaluator)
       : text_(text), given_(given), evaluator_(evaluator) {}
 
-  std::string run() {
+  std::string run(bool may_be_left) {
     if (!given_.values.empty() && !given_.named.empty()) {
       fail("format is given values with and without names; expected one kind");
     }
@@ -90,7 +90,7 @@ class Formatter {
       at_ = percent + 1;
       if (percent < text_.size()) append(skip('%') ? "%" : next_place());
     }
-    if (n_taken_ < given_.values.size()) {
+    if (n_taken_ < given_.values.size() && !may_be_left) {
       fail("format is given " + std::to_string(given_.values.size()) + " values; the text takes " +
            std::to_string(n_taken_));
     }
@@ -244,10 +244,59 @@ class Formatter {
   const Value* named_ = nullptr;
 };
 
+/// What stands for `{place}`; `n_taken` counts the places without a number or name.
+const Value& value_at(std::string_view place, const Arguments& given, size_t& n_taken) {
+  if (place.find_first_of(".[!:{") != place.npos) {
+    fail_unsupported("the place {" + std::string(place.substr(0, 40)) + "} of format()");
+  }
+  const bool is_number = place.find_first_not_of("0123456789") == place.npos && place.size() < 10;
+  if (!is_number) {
+    for (const auto& one : given.named) {
+      if (one.first == place) return one.second;
+    }
+    fail("format has a place {" + std::string(place) + "}, for which there is no value");
+  }
+  const bool counts = place.empty();
+  constexpr size_t kNumbered = SIZE_MAX;
+  if (counts ? n_taken == kNumbered : n_taken != 0 && n_taken != kNumbered) {
+    fail("format has places with and without a number");
+  }
+  const size_t at = counts ? n_taken++ : std::stoul(std::string(place));
+  if (!counts) n_taken = kNumbered;
+  if (at >= given.values.size()) {
+    fail("format has a place for value " + std::to_string(at) + " and is given " +
+         std::to_string(given.values.size()));
+  }
+  return given.values[at];
+}
+
 }  // namespace
 
-std::string formatted(std::string_view text, const Arguments& given, Evaluator& evaluator) {
-  return Formatter(text, given, evaluator).run();
+std::string braces_filled(std::string_view text, const Arguments& given, Evaluator& evaluator) {
+  std::string result;
+  size_t n_taken = 0;
+  for (size_t at = 0; at < text.size();) {
+    const size_t brace = std::min(text.find_first_of("{}", at), text.size());
+    std::string part(text.substr(at, brace - at));
+    at = brace + 1;
+    if (brace + 1 < text.size() && text[brace + 1] == text[brace]) {
+      part += text[at++];
+    } else if (brace < text.size()) {
+      const size_t end = text.find('}', brace);
+      if (text[brace] == '}' || end == text.npos) fail("format has a brace by itself");
+      evaluator.budget().steps(1 + given.named.size());
+      part += evaluator.to_text(value_at(text.substr(at, end - at), given, n_taken));
+      at = end + 1;
+    }
+    evaluator.budget().bytes(part.size());
+    result += part;
+  }
+  return result;
+}
+
+std::string formatted(std::string_view text, const Arguments& given, Evaluator& evaluator,
+                      bool may_be_left) {
+  return Formatter(text, given, evaluator).run(may_be_left);
 }
 
 }  // namespace executorch::extension::llm::jinja

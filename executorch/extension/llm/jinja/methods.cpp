@@ -167,6 +167,29 @@ Value join(const Call& call) {
   return Value::text(std::move(joined));
 }
 
+Value format(const Call& call) {
+  return Value::text(braces_filled(self_text(call), call.given, call.evaluator));
+}
+
+/// What is before a separator, it, and what is behind it.
+template <bool from_end>
+Value partition(const Call& call) {
+  const std::string_view text = self_text(call);
+  const std::string separator = call.text(0);
+  if (separator.empty()) fail("the separator is empty");
+  call.evaluator.budget().search(text.size(), separator.size());
+  const size_t at = from_end ? text.rfind(separator) : text.find(separator);
+  const bool is_there = at != text.npos;
+  const size_t begin = is_there ? at : from_end ? 0 : text.size();
+  const size_t end = is_there ? at + separator.size() : begin;
+  std::vector<Value> parts;
+  for (const auto& part :
+       {text.substr(0, begin), text.substr(begin, end - begin), text.substr(end)}) {
+    parts.push_back(call.evaluator.text(std::string(part)));
+  }
+  return call.evaluator.list(std::move(parts), SequenceKind::Tuple);
+}
+
 /// As a number of characters; -1 if it is not there.
 template <bool from_end>
 Value find_text(const Call& call) {
@@ -176,6 +199,13 @@ Value find_text(const Call& call) {
   const size_t at = from_end ? text.rfind(part) : text.find(part);
   if (at == text.npos) return Value::integer(-1);
   return Value::integer(static_cast<int64_t>(n_characters(std::string_view(text).substr(0, at))));
+}
+
+template <bool from_end>
+Value index_of_text(const Call& call) {
+  Value at = find_text<from_end>(call);
+  if (at.to_integer() < 0) fail("a text has no such part");
+  return at;
 }
 
 Value count_text(const Call& call) {
@@ -251,7 +281,12 @@ const std::vector<Function>& text_methods() {
       {"join", {"iterable"}, 1, join},
       {"find", {"sub"}, 1, find_text<false>},
       {"rfind", {"sub"}, 1, find_text<true>},
+      {"index", {"sub"}, 1, index_of_text<false>},
+      {"rindex", {"sub"}, 1, index_of_text<true>},
       {"count", {"sub"}, 1, count_text},
+      {"partition", {"sep"}, 1, partition<false>},
+      {"rpartition", {"sep"}, 1, partition<true>},
+      {"format", {"*"}, 0, format},
       {"isdigit", {}, 0, is_digits},
   };
   return table;
@@ -268,11 +303,10 @@ const Function* find_method(const Value& self, std::string_view name) {
                                                     {"items", {}, 0, view<true, true>}};
   // Those that change something are not there in Jinja's sandbox, either.
   static const std::vector<std::string_view> missing = {
-      "casefold", "center",    "encode",      "expandtabs", "format",    "format_map",
-      "fromkeys", "isalnum",   "isalpha",     "isascii",    "isdecimal", "isidentifier",
-      "islower",  "isnumeric", "isprintable", "isspace",    "istitle",   "isupper",
-      "ljust",    "maketrans", "partition",   "rjust",      "rindex",    "rpartition",
-      "swapcase", "translate", "zfill",       "index"};
+      "casefold",     "center",  "encode",   "expandtabs", "format_map", "fromkeys",
+      "isalnum",      "isalpha", "isascii",  "isdecimal",  "islower",    "isnumeric",
+      "isidentifier", "isspace", "istitle",  "isupper",    "ljust",      "maketrans",
+      "isprintable",  "rjust",   "swapcase", "translate",  "zfill"};
   const Function* found = nullptr;
   if (self.as_text() != nullptr) {
     found = find_in(text_methods(), name);

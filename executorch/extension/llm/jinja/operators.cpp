@@ -104,6 +104,24 @@ bool can_repeat(const Value& value, const Value& count) {
   return count.is_integer() && (value.as_text() != nullptr || is_list(value.as_sequence()));
 }
 
+/// What `text % value` formats: the members of a tuple, those of a mapping by name, or the value.
+Arguments format_arguments(const Value& value) {
+  Arguments given;
+  const Sequence* const sequence = value.as_sequence();
+  const Mapping* const mapping = value.as_mapping();
+  if (sequence != nullptr && sequence->kind == SequenceKind::Tuple) {
+    given.values = sequence->items;
+  } else if (mapping != nullptr) {
+    if (mapping->items.empty()) fail_unsupported("formatting an empty mapping with %");
+    for (const auto& [key, member] : mapping->items) {
+      if (key.as_text() != nullptr) given.named.emplace_back(*key.as_text(), member);
+    }
+  } else {
+    given.values = {value};
+  }
+  return given;
+}
+
 }  // namespace
 
 Value arithmetic(const std::string& name, const Value& a, const Value& b, Evaluator& evaluator) {
@@ -124,7 +142,13 @@ Value arithmetic(const std::string& name, const Value& a, const Value& b, Evalua
   }
   if (name == "*" && can_repeat(a, b)) return repeated(a, b.to_integer(), evaluator);
   if (name == "*" && can_repeat(b, a)) return repeated(b, a.to_integer(), evaluator);
-  if (name == "%" && a.as_text()) fail_unsupported("formatting texts with %");
+  if (name == "%" && a.as_text()) {
+    // Python takes what has elements by index for a mapping, of which nothing needs to be taken.
+    const bool may_be_left = b.is_undefined() || (b.as_sequence() != nullptr &&
+                                                  (b.as_sequence()->kind == SequenceKind::List ||
+                                                   b.as_sequence()->kind == SequenceKind::Range));
+    return Value::text(formatted(*a.as_text(), format_arguments(b), evaluator, may_be_left));
+  }
   fail_between(name, a, b);
 }
 

@@ -250,17 +250,23 @@ ExpressionPtr ExpressionParser::parse_subscript(ExpressionPtr operand) {
 
 ExpressionPtr ExpressionParser::parse_filters(ExpressionPtr operand) {
   for (;;) {
-    if (is_operator("|")) {
+    if (skip_operator("|")) {
       operand = parse_filter(std::move(operand));
     } else if (is_name("is")) {
       operand = parse_test(std::move(operand));
-    } else if (is_operator("(") && operand != nullptr) {
+    } else if (is_operator("(")) {
       operand = make(Kind::Call, list(std::move(operand)));
       parse_arguments(*operand);
     } else {
       return operand;
     }
   }
+}
+
+ExpressionPtr ExpressionParser::parse_block_filters(bool begins) {
+  ExpressionPtr filters;
+  for (; begins || skip_operator("|"); begins = false) filters = parse_filter(std::move(filters));
+  return filters;
 }
 
 /// `a.b`: names of filters and tests may have dots, so methods of their results need parentheses.
@@ -271,7 +277,6 @@ std::string ExpressionParser::expect_path(const char* what) {
 }
 
 ExpressionPtr ExpressionParser::parse_filter(ExpressionPtr operand) {
-  expect_operator("|");
   auto made = make(Kind::Filter, list(std::move(operand)), expect_path("a filter's name"));
   if (is_operator("(")) parse_arguments(*made);
   return made;
@@ -374,11 +379,21 @@ ExpressionPtr ExpressionParser::parse_dict() {
 void ExpressionParser::parse_arguments(Expression& call) {
   expect_operator("(");
   bool is_first = true;
+  bool has_star = false;
+  bool has_stars = false;
   while (!is_operator(")")) {
     if (!is_first) expect_operator(",");
     is_first = false;
+    if (has_stars && !is_operator(")")) fail_here("')' behind a value with **");
     if (is_operator(")")) break;
-    if (is_operator("*") || is_operator("**")) fail_unsupported("arguments with * or **");
+    if (is_operator("*") || is_operator("**")) {
+      // As a keyword whose name is the operator; the elements or members are taken of its value.
+      if (has_star && is_operator("*")) fail("found a second value with *");
+      std::string name = next().text;
+      (name == "*" ? has_star : has_stars) = true;
+      call.keywords.emplace_back(std::move(name), parse_expression());
+      continue;
+    }
     const bool is_keyword =
         is(TokenKind::Name) && peek(1).kind == TokenKind::Operator && peek(1).text == "=";
     if (is_keyword) {

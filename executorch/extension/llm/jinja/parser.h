@@ -45,8 +45,9 @@ class ExpressionParser {
   /// Parses `a`, or the tuple `a, b`. Leaves a following `if` unread unless `has_condition`.
   ExpressionPtr parse_tuple(bool has_condition = true);
   ExpressionPtr parse_expression();
-  /// Parses the filters of `{% filter trim %}`, whose operand is not written there.
-  ExpressionPtr parse_filters(ExpressionPtr operand);
+  /// Parses the filters of `{% filter trim %}` (`begins`) or `{% set x | trim %}`, whose operand is
+  /// not written there. Null if there are none.
+  ExpressionPtr parse_block_filters(bool begins);
   /// Whether an expression that was parsed has the name `caller` in it.
   bool uses_caller_ = false;
 
@@ -64,6 +65,7 @@ class ExpressionParser {
   ExpressionPtr parse_unary(bool has_filters = true);
   ExpressionPtr parse_postfix(ExpressionPtr operand);
   ExpressionPtr parse_subscript(ExpressionPtr operand);
+  ExpressionPtr parse_filters(ExpressionPtr operand);
   ExpressionPtr parse_filter(ExpressionPtr operand);
   ExpressionPtr parse_test(ExpressionPtr operand);
   ExpressionPtr parse_primary();

@@ -3,6 +3,7 @@
 #include <executorch/extension/llm/jinja/text.h>
 
 #include <algorithm>
+#include <utility>
 
 namespace executorch::extension::llm::jinja {
 namespace {
@@ -142,16 +143,32 @@ Value sorted(const Call& call, std::vector<Value> items, std::vector<Value> keys
   return call.evaluator.list(std::move(result));
 }
 
+/// `a,b.c`: several attributes.
+std::vector<Value> paths_of(const Call& call, const Value& given) {
+  if (given.is_integer()) return {given};
+  const std::string text = call.evaluator.to_text(given);
+  std::vector<Value> paths;
+  for (size_t begin = 0; begin <= text.size();) {
+    const size_t end = std::min(text.find(',', begin), text.size());
+    paths.push_back(call.evaluator.text(text.substr(begin, end - begin)));
+    begin = end + 1;
+  }
+  return paths;
+}
+
 Value sort(const Call& call) {
   std::vector<Value> items = items_of(call);
+  std::vector<Value> paths;
+  if (call.has(2)) paths = paths_of(call, *call.at[2]);
   std::vector<Value> keys;
   for (const Value& item : items) {
-    if (call.has(2) && call.text(2).find(',') != std::string::npos) {
-      fail_unsupported("sorting by several attributes");
+    // Jinja compares lists of attributes, so equal values need no order.
+    std::vector<Value> key;
+    for (const Value& path : paths) {
+      key.push_back(sort_key(call, member(call, item, path), call.boolean(1, false)));
     }
-    // Jinja compares lists of attributes, here of one, so equal values need no order.
-    keys.push_back(call.evaluator.list({sort_key(
-        call, call.has(2) ? member(call, item, *call.at[2]) : item, call.boolean(1, false))}));
+    if (paths.empty()) key.push_back(sort_key(call, item, call.boolean(1, false)));
+    keys.push_back(call.evaluator.list(std::move(key)));
   }
   return sorted(call, std::move(items), std::move(keys), call.boolean(0, false));
 }
@@ -189,6 +206,95 @@ Value unique(const Call& call) {
       keys.push_back(std::move(key));
     }
   });
+}
+
+/// The first of the smallest elements, or of the largest.
+template <bool is_largest>
+Value extreme(const Call& call) {
+  const std::vector<Value> items = items_of(call);
+  if (items.empty()) return Value::undefined();
+  const auto key_of = [&](const Value& item) {
+    return sort_key(call, call.has(1) ? member(call, item, *call.at[1]) : item,
+                    call.boolean(0, false));
+  };
+  size_t best = 0;
+  Value best_key = key_of(items[0]);
+  for (size_t i = 1; i < items.size(); ++i) {
+    Value key = key_of(items[i]);
+    const bool is_better = is_largest ? is_less(best_key, key, call.evaluator.budget())
+                                      : is_less(key, best_key, call.evaluator.budget());
+    if (!is_better) continue;
+    best = i;
+    best_key = std::move(key);
+  }
+  return items[best];
+}
+
+/// Lists of `n` elements each; the last is filled up if something is given for that.
+Value batch(const Call& call) {
+  return generator(call, [&](std::vector<Value>& batches) {
+    const int64_t n = call.integer(0, 0);
+    std::vector<Value> one;
+    const auto is_full = [&] { return static_cast<int64_t>(one.size()) == n; };
+    for (Value& item : items_of(call)) {
+      if (is_full()) batches.push_back(call.evaluator.list(std::exchange(one, {})));
+      one.push_back(std::move(item));
+    }
+    if (one.empty()) return;
+    while (call.has(1) && static_cast<int64_t>(one.size()) < n) {
+      call.evaluator.budget().bytes(Budget::kElement);
+      one.push_back(*call.at[1]);
+    }
+    batches.push_back(call.evaluator.list(std::move(one)));
+  });
+}
+
+/// `n` lists, the first of which have one element more where they cannot have equally many; the
+/// others are filled up if something is given for that.
+Value slices(const Call& call) {
+  return generator(call, [&](std::vector<Value>& lists) {
+    const std::vector<Value> items = items_of(call);
+    const int64_t n = call.integer(0, 0);
+    if (n == 0) fail("slice is given 0 as the number of lists");
+    auto at = items.begin();
+    for (int64_t i = 0; i < n; ++i) {
+      const int64_t size = static_cast<int64_t>(items.size());
+      const auto end = at + size / n + (i < size % n ? 1 : 0);
+      std::vector<Value> one(at, end);
+      if (call.has(1) && i >= size % n) one.push_back(*call.at[1]);
+      at = end;
+      call.evaluator.budget().bytes(Budget::kElement);
+      lists.push_back(call.evaluator.list(std::move(one)));
+    }
+  });
+}
+
+/// Pairs of what elements have in common and a list of them, in the order of the former.
+Value groupby(const Call& call) {
+  const bool case_sensitive = call.boolean(2, false);
+  const Value* const otherwise = call.has(1) ? &*call.at[1] : nullptr;
+  const auto value_of = [&](const Value& item) {
+    return call.has(0) ? member(call, item, *call.at[0], otherwise) : item;
+  };
+  std::vector<Value> items = items_of(call), keys;
+  for (const Value& item : items) keys.push_back(sort_key(call, value_of(item), case_sensitive));
+  const Value in_order = sorted(call, std::move(items), std::move(keys), false);
+  std::vector<Value> groups, group;
+  Value key;
+  const auto finish = [&] {
+    if (group.empty()) return;
+    Value common = value_of(group[0]);
+    Value list = call.evaluator.list(std::exchange(group, {}));
+    groups.push_back(Value::group(std::move(common), std::move(list)));
+  };
+  for (const Value& item : in_order.as_sequence()->items) {
+    Value other = sort_key(call, value_of(item), case_sensitive);
+    if (!group.empty() && !are_equal(key, other, call.evaluator.budget())) finish();
+    if (group.empty()) key = std::move(other);
+    group.push_back(item);
+  }
+  finish();
+  return call.evaluator.list(std::move(groups));
 }
 
 Arguments behind(const Arguments& given, size_t n) {
@@ -259,6 +365,11 @@ const std::vector<Function>& sequence_filters() {
       {"sort", {"reverse", "case_sensitive", "attribute"}, 0, sort},
       {"dictsort", {"case_sensitive", "by", "reverse"}, 0, dictsort},
       {"unique", {"case_sensitive", "attribute"}, 0, unique},
+      {"min", {"case_sensitive", "attribute"}, 0, extreme<false>},
+      {"max", {"case_sensitive", "attribute"}, 0, extreme<true>},
+      {"batch", {"linecount", "fill_with"}, 1, batch},
+      {"slice", {"slices", "fill_with"}, 1, slices},
+      {"groupby", {"attribute", "default", "case_sensitive"}, 1, groupby},
       {"map", {"*"}, 0, map},
       {"select", {"*"}, 0, select<false, true>},
       {"reject", {"*"}, 0, select<false, false>},

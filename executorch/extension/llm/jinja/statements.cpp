@@ -70,6 +70,7 @@ class TemplateParser : ExpressionParser {
     if (is_name("macro")) return parse_macro();
     if (is_name("call")) return parse_call();
     if (is_name("with")) return parse_with();
+    if (is_name("filter")) return parse_filter_block();
     if (is_name("generation")) {
       Statement made = make(Kind::Group);
       next();
@@ -83,8 +84,8 @@ class TemplateParser : ExpressionParser {
       expect_block_end();
       return made;
     }
-    for (const char* const word : {"autoescape", "block", "do", "extends", "filter", "from",
-                                   "import", "include", "print", "trans"}) {
+    for (const char* const word :
+         {"autoescape", "block", "do", "extends", "from", "import", "include", "print", "trans"}) {
       if (is_name(word)) fail_unsupported("the block " + std::string(word));
     }
     fail_here(ends.size() == 0 ? "the name of a block"
@@ -184,8 +185,16 @@ class TemplateParser : ExpressionParser {
     }
     made.kind = Kind::SetBlock;
     if (made.target.is_tuple) fail_here("'='");
-    made.expression = parse_filters(nullptr);
+    made.expression = parse_block_filters(false);
     made.body = parse_body("endset");
+    return made;
+  }
+
+  Statement parse_filter_block() {
+    Statement made = make(Kind::Filter);
+    next();
+    made.expression = parse_block_filters(true);
+    made.body = parse_body("endfilter");
     return made;
   }
 

@@ -74,6 +74,7 @@ struct Expression {
   Value value;
   std::vector<ExpressionPtr> operands;
   std::vector<std::string> names;
+  /// Of a call: arguments with a name; `*` and `**` stand for those that a value has.
   std::vector<std::pair<std::string, ExpressionPtr>> keywords;
 };
 
@@ -99,6 +100,7 @@ struct Statement {
     For,       // target, expression, condition (or null), body, otherwise
     Set,       // target, expression
     SetBlock,  // target, body, expression: filters around it, or null
+    Filter,    // body, expression: filters around it
     Group,     // body: blocks that say something to trainers only
     Macro,     // macro
     Call,      // expression: a call of a macro, to which `macro`, the body, is the caller

@@ -2,8 +2,8 @@
 /// transformers' settings: trim_blocks, lstrip_blocks, loop controls, no changes to what is given.
 ///
 /// In it are: text, comments, raw blocks, output, if, for (with loop.*, conditions, else, break and
-/// continue), set (also of blocks and of a namespace's attributes), with, macro, call, generation;
-/// all expressions; filters and tests that filters.cpp, sequence_filters.cpp and tests.cpp list;
+/// continue), set (also of blocks and of a namespace's attributes), with, filter, macro, call,
+/// generation; all expressions; filters and tests that filters.cpp, sequence_filters.cpp and tests.cpp list;
 /// methods of texts, lists and mappings (methods.cpp); range, dict, namespace, raise_exception,
 /// strftime_now. What is missing is an error that begins "not supported", never another text.
 #pragma once

@@ -110,6 +110,12 @@ Value Value::generator(std::vector<Value> items, std::shared_ptr<const Failure> 
   return Value(Data(SequencePtr(std::move(made))));
 }
 
+Value Value::group(Value key, Value items) {
+  auto made = sequence_of({std::move(key), std::move(items)}, SequenceKind::Tuple);
+  made->is_group = true;
+  return Value(Data(SequencePtr(std::move(made))));
+}
+
 Value Value::mapping(std::vector<std::pair<Value, Value>> items) {
   auto made = std::make_shared<Mapping>();
   for (const auto& [key, value] : items) {

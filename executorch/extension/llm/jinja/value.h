@@ -60,6 +60,8 @@ class Value {
   static Value sequence(std::vector<Value> items, SequenceKind kind = SequenceKind::List);
   /// See Sequence::failure.
   static Value generator(std::vector<Value> items, std::shared_ptr<const Failure> failure);
+  /// The tuple (key, items), with names for them, that the filter groupby makes.
+  static Value group(Value key, Value items);
   static Value mapping(std::vector<std::pair<Value, Value>> items);
   static Value space(Space space) { return Value(Data(space)); }
   static Value callable(Callable callable);
@@ -101,6 +103,7 @@ class Value {
 struct Sequence {
   SequenceKind kind = SequenceKind::List;
   std::vector<Value> items;
+  bool is_group = false;
   /// How deep containers are nested, including this one.
   uint32_t depth = 1;
   /// For a generator: how many elements were taken.
