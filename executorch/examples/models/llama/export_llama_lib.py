@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from executorch.examples.models.llama.lora import is_adapter
@@ -52,6 +53,9 @@ def export_llm(config: LlmConfig) -> str:
 def build(config: LlmConfig) -> LLMEdgeManager:
     """The model with its weights in their final types."""
     _require_backends(config)
+    tokenizer = config.base.tokenizer_path
+    if tokenizer is not None and not Path(tokenizer).exists():
+        raise FileNotFoundError(f"base.tokenizer_path: there is no file {tokenizer}")
     made = Llama2Model(config)
     args = made.args
     manager = LLMEdgeManager(

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import logging
+import pickle
+import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -20,6 +22,7 @@ from executorch.examples.models.llama.llama_transformer import (
     initialize,
 )
 from executorch.examples.models.llama.model_args import ModelArgs
+from executorch.exir.error import first_line
 from executorch.extension.llm.export.config.llm_config import LlmConfig, LoraConfig, ModelType
 
 log = logging.getLogger(__name__)
@@ -149,13 +152,25 @@ def load_checkpoint(path: str | Path) -> dict[str, Tensor]:
         from safetensors.torch import load_file
 
         return load_file(path)
-    loaded = torch.load(path, map_location="cpu", weights_only=True, mmap=True)
+    loaded = _load_pickled(path)
     if isinstance(loaded, dict) and isinstance(loaded.get("model"), dict):
         loaded = loaded["model"]
     tensors = isinstance(loaded, dict) and all(isinstance(v, Tensor) for v in loaded.values())
     if not tensors:
         raise ValueError(f"{path}: a state dict of tensors was expected")
     return loaded
+
+
+def _load_pickled(path: Path) -> Any:
+    """A file of torch.save, mapped unless it has torch's older form, a pickle and no archive."""
+    try:
+        is_archive = zipfile.is_zipfile(path)
+        return torch.load(path, map_location="cpu", weights_only=True, mmap=is_archive)
+    except (RuntimeError, EOFError, pickle.UnpicklingError) as e:
+        raise ValueError(
+            f"{path}: a .safetensors file or a state dict of torch.save was expected: "
+            f"{first_line(e)}"
+        ) from e
 
 
 def _named(state: dict[str, Tensor], args: ModelArgs) -> dict[str, Tensor]:

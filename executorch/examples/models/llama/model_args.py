@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import difflib
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -21,6 +23,8 @@ class ActFn(StrEnum):
 
     @classmethod
     def from_string(cls, value: str) -> ActFn:
+        if value not in list(cls):
+            raise ValueError(f"params: act_fn is {value!r}; expected one of {', '.join(cls)}")
         return cls(value)
 
     def get_function(self) -> Callable[[Tensor], Tensor]:
@@ -125,12 +129,7 @@ class ModelArgs(UnsupportedVariants):
         self.n_kv_heads = self.n_heads if self.n_kv_heads is None else self.n_kv_heads
         self.rope_freq_base = self.rope_freq_base if self.rope_theta is None else self.rope_theta
         self.act_fn = ActFn.from_string(self.act_fn)
-        for name in ("dim", "n_layers", "n_heads", "n_kv_heads", "vocab_size", "multiple_of"):
-            value = getattr(self, name)
-            if type(value) is not int or value < 1:
-                raise ValueError(
-                    f"params: {name} is {value!r}; a number of at least 1 was expected"
-                )
+        self._check_numbers()
         if self.n_heads % self.n_kv_heads:
             raise ValueError(
                 f"params: n_heads, {self.n_heads}, is no multiple of n_kv_heads, {self.n_kv_heads}"
@@ -151,6 +150,28 @@ class ModelArgs(UnsupportedVariants):
                 f"params: {self.rotary_dim} numbers of a head cannot be rotated in pairs"
             )
 
+    def _check_numbers(self) -> None:
+        sizes = (
+            "dim", "n_layers", "n_heads", "n_kv_heads", "vocab_size", "multiple_of", "hidden_dim",
+            "head_dim",
+        )  # fmt: skip
+        for name in sizes:
+            value = getattr(self, name)
+            is_left_open = value is None and name in ("hidden_dim", "head_dim")
+            if not is_left_open and (type(value) is not int or value < 1):
+                raise ValueError(
+                    f"params: {name} is {value!r}; a number of at least 1 was expected"
+                )
+        for name in ("norm_eps", "rope_freq_base"):
+            value = getattr(self, name)
+            is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+            if not is_number or not math.isfinite(value) or value <= 0:
+                is_theta = name == "rope_freq_base" and self.rope_theta is not None
+                raise ValueError(
+                    f"params: {'rope_theta' if is_theta else name} is {value!r}; a finite number "
+                    "above 0 was expected"
+                )
+
     def _refuse_unsupported_variants(self) -> None:
         for name, taken in vars(UnsupportedVariants()).items():
             value = getattr(self, name)
@@ -167,11 +188,16 @@ class ModelArgs(UnsupportedVariants):
     @classmethod
     def from_params(cls, params: Mapping[str, Any], **settings: Any) -> ModelArgs:
         """From params.json, or Hugging Face's config.json, whose names differ. What says nothing
-        about the computation is skipped; a variant that is not here is a ValueError."""
+        about the computation is skipped; a variant that is not here is a ValueError, and so is a
+        name that is nearly one of those."""
         if "hidden_size" in params:
             from executorch.examples.models.llama.huggingface import params_from_config
 
             context = settings.get("max_context_len", cls.max_context_len)
             params = params_from_config(params, context)
         known = {f.name for f in dataclasses.fields(cls)}
+        for name in params:
+            near = difflib.get_close_matches(name, known, 1, cutoff=0.85)
+            if name not in known and near and near[0] not in params:
+                raise ValueError(f"params: there is no {name}; did you mean {near[0]}?")
         return cls(**{**{k: v for k, v in params.items() if k in known}, **settings})

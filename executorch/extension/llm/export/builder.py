@@ -134,7 +134,9 @@ class LLMEdgeManager:
         return self
 
     def save_exported_program(self, name: str) -> None:
-        torch.export.save(self._exported(), Path(self.output_dir) / name)
+        path = Path(self.output_dir) / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        torch.export.save(self._exported(), path)
 
     def _exported(self) -> ExportedProgram:
         if self.exported_program is None:
