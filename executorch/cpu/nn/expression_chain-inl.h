@@ -19,8 +19,8 @@ namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
 /// The vectors that a chain computes side by side: enough to hide the cost of choosing the
-/// operation, few enough to leave registers for its operands.
-constexpr size_t kSideBySide = HWY_TARGET > HWY_AVX3&& HWY_ARCH_X86 ? 8 : 16;
+/// operation, few enough to stay in registers beside operands and the constants of all operations.
+constexpr size_t kSideBySide = 8;
 
 /// The values of the registers, for a tile.
 struct Registers {
