@@ -130,3 +130,20 @@ def test_each_comparison(compare: str, with_number: bool) -> None:
     torch.testing.assert_close(
         method.call(inputs)[0], module(*inputs), rtol=0, atol=0, equal_nan=True
     )
+
+
+@pytest.mark.parametrize("function", ["sign", "floor", "ceil", "trunc", "round", "leaky_relu"])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_each_rounding_is_part_of_the_pass(function: str, dtype: torch.dtype) -> None:
+    class Rounds(nn.Module):
+        def forward(self, x: Tensor) -> Tensor:
+            f = getattr(torch, function, None) or getattr(F, function)
+            return f(x * 2) + x
+
+    torch.manual_seed(0)
+    module, x = Rounds(), numbers((40, 21), dtype, 1)
+    x.view(-1)[2:4] = torch.tensor([-0.0, -torch.inf])
+    method, fused = load(module, (x,))
+    assert len(fused) == 1 and function in fused[0], fused
+    eps = 0 if dtype == torch.float32 else 2 * torch.finfo(dtype).eps
+    torch.testing.assert_close(method.call((x,))[0], module(x), rtol=eps, atol=eps, equal_nan=True)

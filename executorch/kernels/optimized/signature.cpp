@@ -59,6 +59,11 @@ const std::unordered_map<std::string_view, std::string_view>& signatures() {
       ET_FUNCTIONS(ET_ROW)
 #undef ET_ROW
           {"abs.out", "T"},
+      {"sign.out", "T"},
+      {"floor.out", "T"},
+      {"ceil.out", "T"},
+      {"trunc.out", "T"},
+      {"round.out", "T"},
       {"relu.out", "T"},
       {"sigmoid.out", "T"},
       {"tanh.out", "T"},
