@@ -58,9 +58,9 @@ class BackendInterface {
 
   /// Whether execute() writes args[index] of `n_args`. A method is refused while it is loaded if
   /// such an argument is no tensor, is a constant, or stands twice among those of one call; before
-  /// each call the runtime checks again, as a move may have put a constant there. Fusion knows by it
-  /// what a call computes, so that operators around the call are fused. The default, false, means
-  /// that execute() has to check what it writes.
+  /// each call the runtime checks again, as a move may have put a constant there. Fusion knows by
+  /// it what a call computes, so that operators around the call are fused. The default, false,
+  /// means that execute() has to check what it writes.
   virtual bool writes_argument(const DelegateHandle* /*handle*/, size_t /*index*/,
                                size_t /*n_args*/) const {
     return false;

@@ -166,8 +166,8 @@ const Function* find_in(const std::vector<Function>& table, std::string_view nam
 const std::vector<Function>& sequence_filters();
 std::string json_text(const Value& value, const Call& call);
 Value round_number(const Call& call);
-/// Python's `text % values`, or `text % named`. Takes the result's bytes from the budget. Fails where
-/// values are left that the text does not take, unless they `may_be_left`.
+/// Python's `text % values`, or `text % named`. Takes the result's bytes from the budget. Fails
+/// where values are left that the text does not take, unless they `may_be_left`.
 std::string formatted(std::string_view text, const Arguments& given, Evaluator& evaluator,
                       bool may_be_left = false);
 /// Python's text.format(...), without formats behind a colon and parts of values.
