@@ -5,7 +5,8 @@
 /// continue), set (also of blocks and of a namespace's attributes), with, filter, macro, call,
 /// generation; all expressions; filters and tests that filters.cpp, sequence_filters.cpp and
 /// tests.cpp list; methods of texts, lists and mappings (methods.cpp); range, dict, namespace,
-/// raise_exception, strftime_now. What is missing is an error that begins "not supported", never another text.
+/// raise_exception, strftime_now. What is missing is an error that begins "not supported", never
+/// another text.
 #pragma once
 
 #include <executorch/extension/llm/jinja/value.h>
