@@ -165,13 +165,11 @@ Error Method::check_delegate_calls() {
 uint32_t Method::find_first_written(const Instruction& instruction) const {
   const Delegate& delegate = state_.delegates[instruction.target];
   const size_t n = instruction.args.size();
-  const auto is_written = [&](size_t i) {
-    return delegate.backend->writes_argument(delegate.handle, i, n);
-  };
   size_t first = n;
-  while (first > 0 && is_written(first - 1)) --first;
-  for (size_t i = 0; i < first; ++i) {
-    if (is_written(i)) return static_cast<uint32_t>(n);
+  for (size_t i = 0; i < n; ++i) {
+    const bool is_written = delegate.backend->writes_argument(delegate.handle, i, n);
+    if (is_written && first == n) first = i;
+    if (!is_written && first != n) return static_cast<uint32_t>(n);
   }
   return static_cast<uint32_t>(first);
 }

@@ -238,7 +238,8 @@ Error Method::init_external_constants() {
   for (uint32_t i = 0; i < entries.size(); ++i) {
     if (key_of(i) != nullptr) new (&keys[n_external++]) std::string_view(key_of(i)->string_view());
   }
-  std::sort(keys, keys + n_external);
+  std::make_heap(keys, keys + n_external);  // as std::sort, by less code
+  std::sort_heap(keys, keys + n_external);
   n_external = static_cast<size_t>(std::unique(keys, keys + n_external) - keys);
   ET_ASSIGN_OR_RETURN(auto* const constants, allocate_list<NamedData>(allocator, n_external));
   for (size_t i = 0; i < n_external; ++i) new (&constants[i]) NamedData{keys[i], {}};
