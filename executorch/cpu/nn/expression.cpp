@@ -138,11 +138,6 @@ void StoreRow(const float* from, T* to, int64_t stride, bool past, int64_t n) {
   for (int64_t j = 0; stride != 1 && j < n; ++j) to[j * stride] = dense[j];
 }
 
-/// The type of input w unless it is of bytes.
-Type type_of(const Expression& e, int w) {
-  return e.mixed ? e.in_types[w] : e.type;
-}
-
 void RunTile(const Expression& e, const Plan& plan, const int64_t* in, int64_t out, Tile tile,
              bool past, float (*buffer)[kTile]) {
   Registers registers;
@@ -162,7 +157,7 @@ void RunTile(const Expression& e, const Plan& plan, const int64_t* in, int64_t o
     if (e.is_bool[w]) {
       load(uint8_t{});
     } else {
-      with_type(type_of(e, w), load);
+      with_type(e.type_of(w), load);
     }
     registers.data[w] = buffer[w];
   }
@@ -234,16 +229,13 @@ void RunExpression(const Expression& e) {
   int64_t elements = 1, moved = size_of(e.type);  // bytes an element
   for (int d = 0; d < e.n_dims; ++d) elements *= e.dims[d].size;
   for (int w = 0; w < e.n_inputs; ++w) {
-    const int64_t size = e.is_bool[w] ? 1 : size_of(type_of(e, w));
+    const int64_t size = e.is_bool[w] ? 1 : size_of(e.type_of(w));
     if (e.dims[0].in[w] != 0) moved += size;
   }
   const bool past = e.dims[0].out == 1 && e.dims[0].size * size_of(e.type) >= 8 * kLine &&
                     overflows_caches(elements * moved);
   Plan plan;
   make_plan(e, plan);
-  for (int w = 0; w < e.n_inputs; ++w) {
-    plan.is_float[w] = !e.is_bool[w] && type_of(e, w) == Type::F32;
-  }
   parallel_for(tiles, grain,
                [&](int64_t begin, int64_t end) { RunTiles(e, plan, past, begin, end); });
 }

@@ -65,6 +65,8 @@ struct Expression {
   bool mixed = false;
   Type in_types[kMaxInputs] = {};  // if `mixed`
   bool is_bool[kMaxInputs] = {};   // whether an input is of bytes, 0 or 1, instead
+  /// The type of input w unless it is of bytes.
+  Type type_of(int w) const { return mixed ? in_types[w] : type; }
   int n_inputs = 0;
   const void* inputs[kMaxInputs] = {};
   void* out = nullptr;

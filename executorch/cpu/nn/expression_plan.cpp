@@ -109,6 +109,9 @@ bool carries(const Expression& e, int s) {
 }  // namespace
 
 void make_plan(const Expression& e, Plan& plan) {
+  for (int w = 0; w < e.n_inputs; ++w) {
+    plan.is_float[w] = !e.is_bool[w] && e.type_of(w) == Type::F32;
+  }
   int begin = 0;  // of the chain
   for (int s = 0; s < e.n_steps; ++s) {
     const auto& step = e.steps[s];
