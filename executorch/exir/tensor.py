@@ -305,13 +305,18 @@ def make_allocation_info(mem_id: int, mem_offset: int) -> schema.AllocationDetai
     )
 
 
+def require_extents(sizes: Sequence[int]) -> None:
+    """Raise ValueError where the runtime's tensors have no such sizes."""
+    if any(extent < 0 or extent > _INT32_MAX for extent in sizes):
+        raise ValueError(f"sizes {list(sizes)}: an extent must be from 0 to {_INT32_MAX}")
+
+
 def make_tensor_value(
     data_buffer_idx: int, allocation_info: schema.AllocationDetails | None, spec: TensorSpec
 ) -> schema.Tensor:
     """The Tensor value of a spec whose shape is numbers."""
     sizes = [int(extent) for extent in spec.shape]
-    if any(extent < 0 or extent > _INT32_MAX for extent in sizes):
-        raise ValueError(f"sizes {sizes}: an extent must be from 0 to {_INT32_MAX}")
+    require_extents(sizes)
     if len(sizes) > _MOST_DIMENSIONS:
         raise ValueError(
             f"sizes {sizes}: {len(sizes)} dimensions, the runtime takes at most {_MOST_DIMENSIONS}"

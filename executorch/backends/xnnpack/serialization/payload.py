@@ -10,11 +10,11 @@ import torch
 
 from executorch.backends.xnnpack.serialization import _native
 from executorch.exir._serialize._named_data_store import NamedDataStore
+from executorch.exir.tensor import require_extents
 
 NO_ID = 0xFFFFFFFF
 NO_HANDLE = 0xFFFF
 MAX_RANK = 6
-_MOST_EXTENT = 2**31 - 1  # of the runtime's tensors
 _IN_NAMED_DATA = 2**64 - 1  # an offset
 
 # Limits of the runtime: extents, strides, paddings and dilations of windows; the number of products
@@ -71,8 +71,7 @@ class Payload:
         """Add a value and return its id. `external`: its position among the call's arguments, and
         whether it is an input or an output."""
         slot, flags = external
-        if any(extent > _MOST_EXTENT for extent in dims):
-            raise ValueError(f"sizes {list(dims)}: an extent must be from 0 to {_MOST_EXTENT}")
+        require_extents(dims)
         # A scalar is stored as a vector with one element.
         self.values.append((datatype, list(dims) or [1], constant, slot, flags, quantization))
         number = len(self.values) - 1
