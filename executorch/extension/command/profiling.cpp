@@ -75,9 +75,10 @@ double median(std::vector<double> values) {
 devtools::Profile profile_program(const ProgramChoice& choice, const ProfileOptions& options,
                                   const SetInputs& set_inputs) {
   Progress progress("profile");
-  const devtools::Roofline roofline = measure_machine();
-  progress.show(0);
+  // First, since it finds what is wrong with the file or the inputs.
   const devtools::MethodWork work = count_work(choice, set_inputs);
+  progress.show(0);
+  const devtools::Roofline roofline = measure_machine();
   progress.show(0);
 
   const FusionScope fusion(options.fusion);
