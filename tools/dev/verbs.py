@@ -14,6 +14,7 @@ import textwrap
 from collections.abc import Callable
 from pathlib import Path
 
+from dev import fuzz
 from dev.arm64 import setup_arm64
 from dev.browser import copy_page, install_peer, setup_browser
 from dev.environments import PEERS, UPSTREAM, make_peers, make_upstream, make_virtual_environment
@@ -200,47 +201,18 @@ def verb_browser(args: list[str]) -> int:
 
 def verb_fuzz(args: list[str]) -> int:
     """Run damaged programs, payloads and texts: ./dev fuzz [--seconds N] [--operators REGEX]
-    [--json FILE] [--release]. Four fuzzers run one after the other, under sanitizers: of several
-    fields of each operator's calls at once, of the bytes of small programs, of delegates' payloads,
-    and of texts (tokenizer files, constraints, requests)."""
-    options = argparse.ArgumentParser("./dev fuzz", description=verb_fuzz.__doc__)
-    add = options.add_argument
-    add("--seconds", type=float, default=60, metavar="N", help="time of each fuzzer")
-    operators = "run the fuzzer of operators alone, for those of exir/operators.txt that match"
-    add("--operators", metavar="REGEX", help=operators)
-    add("--json", metavar="FILE", help="write outcomes by operator, and findings")
-    release = "without sanitizers, which is faster; memory ends at guard pages"
-    add("--release", action="store_true", help=release)
-    add("--workers", type=int, default=2, metavar="N", help="number of processes")
-    chosen = options.parse_args(args)
+    [--json FILE] [--release] [--guided REGEX]. Four fuzzers run one after the other, under
+    sanitizers: of several fields of each operator's calls at once, of the bytes of small programs,
+    of delegates' payloads, and of texts (tokenizer files, constraints, requests). --guided '.'
+    searches with Clang's libFuzzer instead, one reader after the other."""
+    chosen = fuzz.options(verb_fuzz.__doc__).parse_args(args)
     setup()
     build("dev", *PYTHON_TARGETS)
+    if chosen.guided is not None:
+        fuzz.setup_guided()
+        return fuzz.run_guided(build("guided", *fuzz.GUIDED) / "tests" / "fuzz", chosen)
     preset = "dev" if chosen.release else "asan"
-    targets = ("pte_flip", "program_fuzz", "delegate_fuzz", "text_fuzz")
-    folder = build(preset, *targets) / "tests" / "fuzz"
-    seeds = OUTPUT / "fuzz"
-    seeds.mkdir(parents=True, exist_ok=True)
-    for kind in ("operators", "models"):
-        if python("-W", "ignore", "-m", f"tests.fuzz.{kind[:-1]}_seeds", str(seeds / kind)):
-            return 1
-    if not list(seeds.glob("*.pte")):
-        step("small programs", [str(PYTHON), "tests/fuzz/make_seeds.py", str(seeds)])
-    programs = sorted(str(p) for p in seeds.glob("*.pte"))
-    seconds = ["--seconds", str(chosen.seconds)]
-    fields = [str(folder / "program_fuzz"), *seconds, "--workers", str(chosen.workers)]
-    fields += ["--findings", str(seeds / "findings")]
-    fields += ["--operators", chosen.operators] if chosen.operators else []
-    fields += ["--json", str(Path(chosen.json).resolve())] if chosen.json else []
-    changed = show([*fields, str(seeds / "operators"), str(seeds / "models"), *programs])
-    if chosen.operators:
-        return changed
-    flipped = show([str(folder / "pte_flip"), *seconds, *programs])
-    payloads = [p for p in programs if "delegated" in p]
-    damaged = show([str(folder / "delegate_fuzz"), *seconds, *payloads])
-    if python("-m", "tests.fuzz.text_seeds", str(seeds / "texts")):
-        return 1
-    texts = show([str(folder / "text_fuzz"), *seconds, str(seeds / "texts")])
-    return texts or damaged or changed or flipped
+    return fuzz.run_all(build(preset, *fuzz.FUZZERS) / "tests" / "fuzz", chosen)
 
 
 def verb_allocations(args: list[str]) -> int:
