@@ -18,8 +18,7 @@
 #include <cstring>
 
 HWY_BEFORE_NAMESPACE();
-namespace executorch::cpu {
-namespace HWY_NAMESPACE {
+namespace executorch::cpu::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
 // On targets without an instruction that converts half, Highway's substitute loses infinities and
@@ -163,8 +162,7 @@ HWY_INLINE void StoreFloatsN(V v, D d, T* HWY_RESTRICT p, size_t n) {
   memcpy(p, lanes, n * sizeof(T));
 }
 
-}  // namespace HWY_NAMESPACE
-}  // namespace executorch::cpu
+}  // namespace executorch::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #endif  // once per target

@@ -3,8 +3,7 @@
 
 #include <cstring>
 
-namespace executorch {
-namespace schema {
+namespace executorch::schema {
 namespace {
 
 namespace fb = executorch_flatbuffer;
@@ -304,5 +303,4 @@ bool is_program_structure(const uint8_t* data, size_t size, uint32_t max_depth,
   return walk.table(walk.follow(0), kProgram);
 }
 
-}  // namespace schema
-}  // namespace executorch
+}  // namespace executorch::schema

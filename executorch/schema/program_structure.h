@@ -3,8 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace executorch {
-namespace schema {
+namespace executorch::schema {
 
 /// True if `size` bytes at `data`, a multiple of 16, are a flatbuffer of program.fbs: every table,
 /// vector and string that a Program leads to lies within the bytes, on a multiple of its items'
@@ -16,5 +15,4 @@ namespace schema {
 bool is_program_structure(const uint8_t* data, size_t size, uint32_t max_depth,
                           uint32_t max_tables);
 
-}  // namespace schema
-}  // namespace executorch
+}  // namespace executorch::schema

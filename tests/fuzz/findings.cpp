@@ -13,7 +13,6 @@
 extern "C" char __executable_start;
 
 namespace executorch::fuzz {
-
 namespace {
 
 std::string read_text(const std::string& name) {

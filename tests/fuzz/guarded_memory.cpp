@@ -8,7 +8,6 @@
 #include <utility>
 
 namespace executorch::fuzz {
-
 namespace {
 
 constexpr size_t kPage = 4096;

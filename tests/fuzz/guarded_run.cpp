@@ -21,7 +21,6 @@
 #include "guarded_memory.h"
 
 namespace executorch::fuzz {
-
 namespace {
 
 using namespace executorch::runtime;

@@ -4,7 +4,6 @@
 #include "program_edit.h"
 
 namespace executorch::fuzz {
-
 namespace {
 
 std::string name_of(const fb::ExecutionPlanT& plan, int32_t op_index) {

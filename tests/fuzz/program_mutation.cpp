@@ -8,7 +8,6 @@
 #include "program_edit.h"
 
 namespace executorch::fuzz {
-
 namespace {
 
 constexpr size_t kSegmentAlignment = 128;

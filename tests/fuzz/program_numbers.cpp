@@ -6,7 +6,6 @@
 #include "program_edit.h"
 
 namespace executorch::fuzz {
-
 namespace {
 
 constexpr int64_t kMax = std::numeric_limits<int64_t>::max();

@@ -6,7 +6,6 @@
 #include "program_edit.h"
 
 namespace executorch::fuzz {
-
 namespace {
 
 constexpr fb::ScalarType kTypes[] = {

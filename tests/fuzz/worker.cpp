@@ -13,7 +13,6 @@
 #include <cstring>
 
 namespace executorch::fuzz {
-
 namespace {
 
 #if defined(__SANITIZE_ADDRESS__)

@@ -19,8 +19,7 @@
 #include <type_traits>
 
 HWY_BEFORE_NAMESPACE();
-namespace executorch::cpu::gemm {
-namespace HWY_NAMESPACE {
+namespace executorch::cpu::gemm::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 using namespace executorch::cpu::HWY_NAMESPACE;
 
@@ -264,8 +263,7 @@ inline void AddSlices(float* sums, int64_t slices, int64_t stride, int64_t n) {
   }
 }
 
-}  // namespace HWY_NAMESPACE
-}  // namespace executorch::cpu::gemm
+}  // namespace executorch::cpu::gemm::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #endif  // once per target

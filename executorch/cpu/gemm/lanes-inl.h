@@ -8,8 +8,7 @@
 
 #if ET_MULTIPLIES_BY_LANE
 HWY_BEFORE_NAMESPACE();
-namespace executorch::cpu::gemm {
-namespace HWY_NAMESPACE {
+namespace executorch::cpu::gemm::HWY_NAMESPACE {
 
 /// sums += columns kFirst and kFirst + 1 of the next four columns of A times rows `first` and
 /// `second` of B. More than two rows of B at once would leave too few registers for the sums.
@@ -49,7 +48,6 @@ HWY_INLINE void MultiplyAddFour(RowPointers<float, kHeight>& a, const Row& row,
   a.Advance(4);
 }
 
-}  // namespace HWY_NAMESPACE
-}  // namespace executorch::cpu::gemm
+}  // namespace executorch::cpu::gemm::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 #endif

@@ -13,8 +13,7 @@
 #include <executorch/cpu/gemm/quantized_kernels.h>
 
 HWY_BEFORE_NAMESPACE();
-namespace executorch::cpu::gemm {
-namespace HWY_NAMESPACE {
+namespace executorch::cpu::gemm::HWY_NAMESPACE {
 
 using QuantizedBytes = hn::Rebind<int8_t, Floats>;
 using QuantizedInts = hn::Rebind<int32_t, Floats>;
@@ -165,8 +164,7 @@ void QuantizedRowDots(const QuantizedRow& f) {
   });
 }
 
-}  // namespace HWY_NAMESPACE
-}  // namespace executorch::cpu::gemm
+}  // namespace executorch::cpu::gemm::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #endif  // once per target

@@ -23,8 +23,7 @@
 
 #ifdef ET_SPLIT_TARGET
 HWY_PUSH_ATTRIBUTES(ET_SPLIT_TARGET)
-namespace executorch::cpu::gemm {
-namespace HWY_NAMESPACE {
+namespace executorch::cpu::gemm::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 using namespace executorch::cpu::HWY_NAMESPACE;
 
@@ -418,8 +417,7 @@ void FillParts(SplitKernels& k) {
   if constexpr (kParts<T> != 1) k.multiply_by_floats = Multiply<T, float>;
 }
 
-}  // namespace HWY_NAMESPACE
-}  // namespace executorch::cpu::gemm
+}  // namespace executorch::cpu::gemm::HWY_NAMESPACE
 HWY_POP_ATTRIBUTES
 
 namespace executorch::cpu::gemm {

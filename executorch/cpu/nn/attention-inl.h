@@ -32,8 +32,7 @@
 #include <optional>
 
 HWY_BEFORE_NAMESPACE();
-namespace executorch::cpu {
-namespace HWY_NAMESPACE {
+namespace executorch::cpu::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
 /// The least and the most queries that share one copy of a block of keys.
@@ -278,8 +277,7 @@ bool RunAttention(const Attention& a, Scratch& scratch) {
   return with_type(a.type, [&](auto t) { return RunAs<decltype(t), decltype(t)>(a, scratch); });
 }
 
-}  // namespace HWY_NAMESPACE
-}  // namespace executorch::cpu
+}  // namespace executorch::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #endif  // once per target

@@ -20,8 +20,7 @@
 #include <type_traits>
 
 HWY_BEFORE_NAMESPACE();
-namespace executorch::cpu {
-namespace HWY_NAMESPACE {
+namespace executorch::cpu::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
 /// The most rows (queries times heads per key head) for which this is used: too few to fill
@@ -356,8 +355,7 @@ void RunFewRows(const Attention& a, int64_t begin, int64_t end, int64_t most, fl
   }
 }
 
-}  // namespace HWY_NAMESPACE
-}  // namespace executorch::cpu
+}  // namespace executorch::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #endif  // once per target

@@ -15,8 +15,7 @@
 #include <algorithm>
 
 HWY_BEFORE_NAMESPACE();
-namespace executorch::cpu {
-namespace HWY_NAMESPACE {
+namespace executorch::cpu::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
 /// Multiplies tiles of queries by a block of keys and values, all split into parts of bfloat16. The
@@ -153,8 +152,7 @@ class SplitProducts {
   float* sums_;        // [value_dim][width]
 };
 
-}  // namespace HWY_NAMESPACE
-}  // namespace executorch::cpu
+}  // namespace executorch::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #endif  // once per target

@@ -16,8 +16,7 @@
 #include <type_traits>
 
 HWY_BEFORE_NAMESPACE();
-namespace executorch::cpu {
-namespace HWY_NAMESPACE {
+namespace executorch::cpu::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
 /// A tile of kMaxVectors x kTileRows sums fills the registers: 24 of 32, or 12 of 16.
@@ -217,8 +216,7 @@ inline void HideFuture(int64_t offset, int64_t width, int64_t n, float* HWY_REST
   }
 }
 
-}  // namespace HWY_NAMESPACE
-}  // namespace executorch::cpu
+}  // namespace executorch::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #endif  // once per target

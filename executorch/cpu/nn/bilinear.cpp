@@ -12,8 +12,7 @@
 #include <executorch/cpu/nn/vectors-inl.h>
 
 HWY_BEFORE_NAMESPACE();
-namespace executorch::cpu {
-namespace HWY_NAMESPACE {
+namespace executorch::cpu::HWY_NAMESPACE {
 
 using Ints = hn::RebindToSigned<Floats>;
 
@@ -107,8 +106,7 @@ bool RunBilinear(const Bilinear& a, Scratch& scratch) {
   return true;
 }
 
-}  // namespace HWY_NAMESPACE
-}  // namespace executorch::cpu
+}  // namespace executorch::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE

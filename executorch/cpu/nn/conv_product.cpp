@@ -17,8 +17,7 @@
 #include <executorch/cpu/storage-inl.h>
 
 HWY_BEFORE_NAMESPACE();
-namespace executorch::cpu {
-namespace HWY_NAMESPACE {
+namespace executorch::cpu::HWY_NAMESPACE {
 namespace planes {
 
 using Floats = hn::CappedTag<float, 16>;
@@ -353,8 +352,7 @@ const PlaneKernels& PlaneTable() {
   return kTable;
 }
 
-}  // namespace HWY_NAMESPACE
-}  // namespace executorch::cpu
+}  // namespace executorch::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE

@@ -29,8 +29,7 @@ constexpr int64_t kBlockColumns = 256 / (sizeof(T) < 2 ? 2 : static_cast<int64_t
 #endif
 
 HWY_BEFORE_NAMESPACE();
-namespace executorch::cpu {
-namespace HWY_NAMESPACE {
+namespace executorch::cpu::HWY_NAMESPACE {
 
 /// dst[c * dst_row + r] = src[r * src_row + c] for r < rows, c < columns, by way of a copy of the
 /// block in the first-level cache: rows of src that lie a power of two apart would evict each other
@@ -104,8 +103,7 @@ ET_TRANSPOSE(Transpose32, uint32_t)
 ET_TRANSPOSE(Transpose64, uint64_t)
 #undef ET_TRANSPOSE
 
-}  // namespace HWY_NAMESPACE
-}  // namespace executorch::cpu
+}  // namespace executorch::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE

@@ -9,8 +9,7 @@
 #include <executorch/cpu/nn/depthwise_planes-inl.h>
 
 HWY_BEFORE_NAMESPACE();
-namespace executorch::cpu {
-namespace HWY_NAMESPACE {
+namespace executorch::cpu::HWY_NAMESPACE {
 
 template <class T>
 const DepthwiseKernels<T>& DepthwiseOf() {
@@ -25,8 +24,7 @@ const DepthwiseKernels<T>& DepthwiseOf() {
 ET_STORED_FLOATS(ET_ROW)
 #undef ET_ROW
 
-}  // namespace HWY_NAMESPACE
-}  // namespace executorch::cpu
+}  // namespace executorch::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE

@@ -17,9 +17,7 @@
 #include <cstddef>
 
 HWY_BEFORE_NAMESPACE();
-namespace executorch::cpu {
-namespace HWY_NAMESPACE {
-namespace depthwise {
+namespace executorch::cpu::HWY_NAMESPACE::depthwise {
 
 using Floats = hn::CappedTag<float, 16>;
 using V = hn::Vec<Floats>;
@@ -67,9 +65,7 @@ HWY_INLINE void FinishWith(const Conv<T>& c, V x, size_t n, int64_t at) {
   }
 }
 
-}  // namespace depthwise
-}  // namespace HWY_NAMESPACE
-}  // namespace executorch::cpu
+}  // namespace executorch::cpu::HWY_NAMESPACE::depthwise
 HWY_AFTER_NAMESPACE();
 
 #endif  // once per target

@@ -13,9 +13,7 @@
 #include <algorithm>
 
 HWY_BEFORE_NAMESPACE();
-namespace executorch::cpu {
-namespace HWY_NAMESPACE {
-namespace depthwise {
+namespace executorch::cpu::HWY_NAMESPACE::depthwise {
 
 // The taps of one output pixel that lie inside the image.
 template <class T>
@@ -155,9 +153,7 @@ void Pixels(const Conv<T>& c, int64_t b, int64_t row, const float* weights, cons
   }
 }
 
-}  // namespace depthwise
-}  // namespace HWY_NAMESPACE
-}  // namespace executorch::cpu
+}  // namespace executorch::cpu::HWY_NAMESPACE::depthwise
 HWY_AFTER_NAMESPACE();
 
 #endif  // once per target

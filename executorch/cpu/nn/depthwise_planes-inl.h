@@ -13,9 +13,7 @@
 #include <algorithm>
 
 HWY_BEFORE_NAMESPACE();
-namespace executorch::cpu {
-namespace HWY_NAMESPACE {
-namespace depthwise {
+namespace executorch::cpu::HWY_NAMESPACE::depthwise {
 
 // A channel with its padding, whose positions are sorted into parts: one part for each pair of
 // remainders of the row modulo the vertical stride and of the column modulo the horizontal stride.
@@ -370,9 +368,7 @@ void Planes(const Conv<T>& c, int64_t begin, int64_t end, float* buffer) {
   for (int64_t i = begin; i < end; ++i) Plane(c, i / c.groups, i % c.groups, buffer);
 }
 
-}  // namespace depthwise
-}  // namespace HWY_NAMESPACE
-}  // namespace executorch::cpu
+}  // namespace executorch::cpu::HWY_NAMESPACE::depthwise
 HWY_AFTER_NAMESPACE();
 
 #endif  // once per target

@@ -13,8 +13,7 @@
 #include <type_traits>
 
 HWY_BEFORE_NAMESPACE();
-namespace executorch::cpu {
-namespace HWY_NAMESPACE {
+namespace executorch::cpu::HWY_NAMESPACE {
 
 /// Whether elements of both types can be loaded and stored in pairs of vectors, without shuffles.
 template <class X, class Y>
@@ -169,8 +168,7 @@ ET_NARROW_FLOATS(ET_ROW)
 #undef ET_ROW
 #undef ET_CONVERT
 
-}  // namespace HWY_NAMESPACE
-}  // namespace executorch::cpu
+}  // namespace executorch::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE

@@ -14,8 +14,7 @@
 #include <algorithm>
 
 HWY_BEFORE_NAMESPACE();
-namespace executorch::cpu {
-namespace HWY_NAMESPACE {
+namespace executorch::cpu::HWY_NAMESPACE {
 
 using Floats = hn::ScalableTag<float>;
 using Op = Expression::Op;
@@ -240,8 +239,7 @@ void RunExpression(const Expression& e) {
                [&](int64_t begin, int64_t end) { RunTiles(e, plan, past, begin, end); });
 }
 
-}  // namespace HWY_NAMESPACE
-}  // namespace executorch::cpu
+}  // namespace executorch::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE

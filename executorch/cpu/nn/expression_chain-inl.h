@@ -14,8 +14,7 @@
 #include <executorch/cpu/storage-inl.h>
 
 HWY_BEFORE_NAMESPACE();
-namespace executorch::cpu {
-namespace HWY_NAMESPACE {
+namespace executorch::cpu::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
 /// The vectors that a chain computes side by side: enough to hide the cost of choosing the
@@ -113,8 +112,7 @@ void RunChain(const Link* links, uint8_t first, const Registers& registers, floa
   if (i < n) RunLinks<1, true>(links, first, registers, y, i, n - i);
 }
 
-}  // namespace HWY_NAMESPACE
-}  // namespace executorch::cpu
+}  // namespace executorch::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #endif  // once per target

@@ -14,8 +14,7 @@
 #include <cstdint>
 
 HWY_BEFORE_NAMESPACE();
-namespace executorch::cpu {
-namespace HWY_NAMESPACE {
+namespace executorch::cpu::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
 /// A block holds as many transforms as D has lanes: for each element a vector of real parts and one
@@ -294,8 +293,7 @@ void Mirror(D, int64_t n, int64_t first, int64_t end, T* block) {
   }
 }
 
-}  // namespace HWY_NAMESPACE
-}  // namespace executorch::cpu
+}  // namespace executorch::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #endif  // once per target

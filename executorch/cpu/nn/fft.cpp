@@ -103,8 +103,7 @@ struct Begins {
 #endif
 
 HWY_BEFORE_NAMESPACE();
-namespace executorch::cpu {
-namespace HWY_NAMESPACE {
+namespace executorch::cpu::HWY_NAMESPACE {
 
 template <class T>
 using OneLine = hn::CappedTag<T, 1>;
@@ -436,8 +435,7 @@ bool RunDoubles(const Fft& a, Scratch& scratch) {
   return RunFft<double>(a, scratch);
 }
 
-}  // namespace HWY_NAMESPACE
-}  // namespace executorch::cpu
+}  // namespace executorch::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE

@@ -18,8 +18,7 @@
 #include <cmath>
 
 HWY_BEFORE_NAMESPACE();
-namespace executorch::cpu {
-namespace HWY_NAMESPACE {
+namespace executorch::cpu::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
 template <class D, class V>
@@ -272,8 +271,7 @@ HWY_INLINE V Tan(D d, V x) {
   return OfLargeAngles(d, x, kept, [](double angle) { return std::tan(angle); });
 }
 
-}  // namespace HWY_NAMESPACE
-}  // namespace executorch::cpu
+}  // namespace executorch::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #endif  // once per target

@@ -16,8 +16,7 @@
 #include <cstdint>
 
 HWY_BEFORE_NAMESPACE();
-namespace executorch::cpu {
-namespace HWY_NAMESPACE {
+namespace executorch::cpu::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
 /// If false, a masked load of floats may access memory that its mask leaves out.
@@ -31,8 +30,7 @@ HWY_INLINE hn::Mask<D> Between(D d, int64_t begin, int64_t end) {
                     hn::FirstN(d, static_cast<size_t>(std::clamp<int64_t>(end, 0, kLanes))));
 }
 
-}  // namespace HWY_NAMESPACE
-}  // namespace executorch::cpu
+}  // namespace executorch::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #endif  // once per target

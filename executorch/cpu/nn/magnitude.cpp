@@ -9,8 +9,7 @@
 #include <executorch/cpu/nn/vectors-inl.h>
 
 HWY_BEFORE_NAMESPACE();
-namespace executorch::cpu {
-namespace HWY_NAMESPACE {
+namespace executorch::cpu::HWY_NAMESPACE {
 
 using Doubles = hn::ScalableTag<double>;
 using Parts = hn::Rebind<float, Doubles>;
@@ -43,8 +42,7 @@ void Magnitudes(const float* HWY_RESTRICT x, float* HWY_RESTRICT y, int64_t n) {
   memcpy(y + i, lengths, static_cast<size_t>(n - i) * sizeof(float));
 }
 
-}  // namespace HWY_NAMESPACE
-}  // namespace executorch::cpu
+}  // namespace executorch::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE

@@ -19,8 +19,7 @@
 #include <cstdint>
 
 HWY_BEFORE_NAMESPACE();
-namespace executorch::cpu {
-namespace HWY_NAMESPACE {
+namespace executorch::cpu::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
 /// Keeps x alive up to here. Otherwise GCC lets a multiply-add overwrite a factor after its last
@@ -311,8 +310,7 @@ HWY_INLINE V Apply(D d, const Activation& act, V x) {
   return x;
 }
 
-}  // namespace HWY_NAMESPACE
-}  // namespace executorch::cpu
+}  // namespace executorch::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #endif  // once per target

@@ -15,8 +15,7 @@
 #include <executorch/cpu/storage-inl.h>
 
 HWY_BEFORE_NAMESPACE();
-namespace executorch::cpu {
-namespace HWY_NAMESPACE {
+namespace executorch::cpu::HWY_NAMESPACE {
 
 template <class F>
 void Map(const std::vector<float>& x, std::vector<float>& y, const F& f) {
@@ -67,8 +66,7 @@ void ThroughBF16(const std::vector<float>& x, std::vector<BF16>& half, std::vect
   }
 }
 
-}  // namespace HWY_NAMESPACE
-}  // namespace executorch::cpu
+}  // namespace executorch::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE

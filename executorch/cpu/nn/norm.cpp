@@ -13,8 +13,7 @@
 #include <executorch/cpu/storage-inl.h>
 
 HWY_BEFORE_NAMESPACE();
-namespace executorch::cpu {
-namespace HWY_NAMESPACE {
+namespace executorch::cpu::HWY_NAMESPACE {
 
 /// The elements of a run, whose sum is computed in float. A run stays in the L1 cache.
 constexpr int64_t kRun = 2048;
@@ -277,8 +276,7 @@ void RunScaleChannels(const ScaleChannels& a) {
   with_type(a.type, [&](auto tag) { Scale<decltype(tag)>(a); });
 }
 
-}  // namespace HWY_NAMESPACE
-}  // namespace executorch::cpu
+}  // namespace executorch::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE

@@ -11,8 +11,7 @@
 #include <executorch/cpu/nn/lanes-inl.h>
 
 HWY_BEFORE_NAMESPACE();
-namespace executorch::cpu {
-namespace HWY_NAMESPACE {
+namespace executorch::cpu::HWY_NAMESPACE {
 namespace patches {
 
 using Floats = hn::CappedTag<float, 16>;
@@ -183,8 +182,7 @@ GatherPatches PatchGatherer() {
   return patches::Gather;
 }
 
-}  // namespace HWY_NAMESPACE
-}  // namespace executorch::cpu
+}  // namespace executorch::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE

@@ -13,8 +13,7 @@
 #include <executorch/cpu/storage-inl.h>
 
 HWY_BEFORE_NAMESPACE();
-namespace executorch::cpu {
-namespace HWY_NAMESPACE {
+namespace executorch::cpu::HWY_NAMESPACE {
 
 using Ints = hn::RebindToSigned<Floats>;
 using VI = hn::Vec<Ints>;
@@ -317,8 +316,7 @@ bool RunPool2d(const Pool2d& a, Scratch& scratch) {
   return with_type(a.type, [&](auto t) { return RunAs<decltype(t)>(a, scratch); });
 }
 
-}  // namespace HWY_NAMESPACE
-}  // namespace executorch::cpu
+}  // namespace executorch::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE

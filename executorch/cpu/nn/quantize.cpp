@@ -8,8 +8,7 @@
 #include <executorch/cpu/nn/vectors-inl.h>
 
 HWY_BEFORE_NAMESPACE();
-namespace executorch::cpu {
-namespace HWY_NAMESPACE {
+namespace executorch::cpu::HWY_NAMESPACE {
 
 using Ints = hn::Rebind<int32_t, Floats>;
 using Words = hn::RebindToUnsigned<Ints>;
@@ -199,8 +198,7 @@ void Maximum(const Int8Maximum& m) {
   m.is_unsigned ? MaximumAs<uint8_t>(m) : MaximumAs<int8_t>(m);
 }
 
-}  // namespace HWY_NAMESPACE
-}  // namespace executorch::cpu
+}  // namespace executorch::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE

@@ -36,8 +36,7 @@ struct RecurrentStep {
 #endif
 
 HWY_BEFORE_NAMESPACE();
-namespace executorch::cpu {
-namespace HWY_NAMESPACE {
+namespace executorch::cpu::HWY_NAMESPACE {
 
 // Vectors of units in a block: as many sums as hide the latency of multiply-adds.
 constexpr int kVectors = 2;
@@ -151,8 +150,7 @@ void RunRecurrentStep(const RecurrentStep& s, int64_t begin, int64_t end) {
   }
 }
 
-}  // namespace HWY_NAMESPACE
-}  // namespace executorch::cpu
+}  // namespace executorch::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE

@@ -15,8 +15,7 @@
 #include <executorch/cpu/storage-inl.h>
 
 HWY_BEFORE_NAMESPACE();
-namespace executorch::cpu {
-namespace HWY_NAMESPACE {
+namespace executorch::cpu::HWY_NAMESPACE {
 
 constexpr int64_t kRun = 2048;      // elements whose sum is kept in float
 constexpr int64_t kColumnRun = 64;  // rows of columns whose sums are kept in float
@@ -375,8 +374,7 @@ bool RunReduce(const Reduce& a, Scratch& scratch) {
   }
 }
 
-}  // namespace HWY_NAMESPACE
-}  // namespace executorch::cpu
+}  // namespace executorch::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE

@@ -8,8 +8,7 @@
 #include <executorch/cpu/storage-inl.h>
 
 HWY_BEFORE_NAMESPACE();
-namespace executorch::cpu {
-namespace HWY_NAMESPACE {
+namespace executorch::cpu::HWY_NAMESPACE {
 
 template <class T>
 void Rotate(const T* x, const T* cos, const T* sin, int64_t half, T* out) {
@@ -33,8 +32,7 @@ void RotateHalves(Type type, const void* x, const void* cos, const void* sin, in
   });
 }
 
-}  // namespace HWY_NAMESPACE
-}  // namespace executorch::cpu
+}  // namespace executorch::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE

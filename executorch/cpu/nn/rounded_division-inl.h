@@ -15,8 +15,7 @@
 #include <cmath>
 
 HWY_BEFORE_NAMESPACE();
-namespace executorch::cpu {
-namespace HWY_NAMESPACE {
+namespace executorch::cpu::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
 /// As ET_FOR_EACH_ARITHMETIC, for the functions below.
@@ -180,8 +179,7 @@ HWY_INLINE V Power(V x, V y) {
 }
 #endif
 
-}  // namespace HWY_NAMESPACE
-}  // namespace executorch::cpu
+}  // namespace executorch::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #endif

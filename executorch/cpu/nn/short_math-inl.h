@@ -14,8 +14,7 @@
 #include <executorch/cpu/nn/math-inl.h>
 
 HWY_BEFORE_NAMESPACE();
-namespace executorch::cpu {
-namespace HWY_NAMESPACE {
+namespace executorch::cpu::HWY_NAMESPACE {
 
 /// 2^y: a power of two for the integer part of y, times a polynomial for the rest.
 template <class D, class V>
@@ -92,8 +91,7 @@ HWY_INLINE V ApplyShort(D d, const Activation& act, V x) {
   }
 }
 
-}  // namespace HWY_NAMESPACE
-}  // namespace executorch::cpu
+}  // namespace executorch::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #endif  // once per target

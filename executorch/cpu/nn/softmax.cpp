@@ -16,8 +16,7 @@
 #include <executorch/cpu/storage-inl.h>
 
 HWY_BEFORE_NAMESPACE();
-namespace executorch::cpu {
-namespace HWY_NAMESPACE {
+namespace executorch::cpu::HWY_NAMESPACE {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
@@ -262,8 +261,7 @@ bool RunSoftmax(const Softmax& s, Scratch& scratch) {
   return with_type(s.type, [&](auto t) { return RunAs<decltype(t)>(s, scratch); });
 }
 
-}  // namespace HWY_NAMESPACE
-}  // namespace executorch::cpu
+}  // namespace executorch::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE

@@ -11,8 +11,7 @@
 #include <hwy/highway.h>
 
 HWY_BEFORE_NAMESPACE();
-namespace executorch::cpu {
-namespace HWY_NAMESPACE {
+namespace executorch::cpu::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
 /// Copies `lines` cache lines to dst, which is on a cache line's boundary, past the caches.
@@ -26,8 +25,7 @@ void StreamLines(const uint8_t* HWY_RESTRICT src, uint8_t* HWY_RESTRICT dst, siz
   }
 }
 
-}  // namespace HWY_NAMESPACE
-}  // namespace executorch::cpu
+}  // namespace executorch::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE

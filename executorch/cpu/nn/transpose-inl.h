@@ -15,8 +15,7 @@
 #include <cstdint>
 
 HWY_BEFORE_NAMESPACE();
-namespace executorch::cpu {
-namespace HWY_NAMESPACE {
+namespace executorch::cpu::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
 /// The number of columns that TransposeColumns() transposes: those in 16 bytes.
@@ -117,8 +116,7 @@ HWY_INLINE void TransposeColumns(D d, const T* HWY_RESTRICT src, ptrdiff_t src_s
   }
 }
 
-}  // namespace HWY_NAMESPACE
-}  // namespace executorch::cpu
+}  // namespace executorch::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #endif  // once per target

@@ -14,8 +14,7 @@
 #include <algorithm>
 
 HWY_BEFORE_NAMESPACE();
-namespace executorch::cpu {
-namespace HWY_NAMESPACE {
+namespace executorch::cpu::HWY_NAMESPACE {
 
 using Floats = hn::ScalableTag<float>;
 using V = hn::Vec<Floats>;
@@ -127,8 +126,7 @@ HWY_INLINE void Produce(T* y, int64_t n, bool past, const T* next, const F& f) {
   plain(i, n);
 }
 
-}  // namespace HWY_NAMESPACE
-}  // namespace executorch::cpu
+}  // namespace executorch::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #endif  // once per target

@@ -11,8 +11,7 @@
 #include <cstddef>
 #include <cstring>
 
-namespace executorch {
-namespace BUNDLED_PROGRAM_NAMESPACE {
+namespace executorch::BUNDLED_PROGRAM_NAMESPACE {
 namespace {
 
 namespace fb = bundled_program_flatbuffer;
@@ -317,5 +316,4 @@ ErrorStats compute_method_output_error_stats(Method& method,
   return stats;
 }
 
-}  // namespace BUNDLED_PROGRAM_NAMESPACE
-}  // namespace executorch
+}  // namespace executorch::BUNDLED_PROGRAM_NAMESPACE

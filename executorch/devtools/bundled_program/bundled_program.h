@@ -20,8 +20,7 @@
 ///   verify_method_outputs(method, file, 0);
 ///
 /// A file given without its length must have passed get_program_data().
-namespace executorch {
-namespace BUNDLED_PROGRAM_NAMESPACE {
+namespace executorch::BUNDLED_PROGRAM_NAMESPACE {
 
 using SerializedBundledProgram = const void;
 using ::executorch::ET_RUNTIME_NAMESPACE::Method;
@@ -74,13 +73,10 @@ bool is_bundled_program(void* file_data, size_t file_data_len);
 /// The same; reads the first 8 bytes.
 ET_DEPRECATED bool is_bundled_program(void* file_data);
 
-}  // namespace BUNDLED_PROGRAM_NAMESPACE
-}  // namespace executorch
+}  // namespace executorch::BUNDLED_PROGRAM_NAMESPACE
 
 // Spellings of earlier releases.
-namespace torch {
-namespace executor {
-namespace bundled_program {
+namespace torch::executor::bundled_program {
 
 using serialized_bundled_program =
     ::executorch::BUNDLED_PROGRAM_NAMESPACE::SerializedBundledProgram;
@@ -113,6 +109,4 @@ inline bool IsBundledProgram(void* file_data) {
   return ::executorch::BUNDLED_PROGRAM_NAMESPACE::is_bundled_program(file_data, 8);
 }
 
-}  // namespace bundled_program
-}  // namespace executor
-}  // namespace torch
+}  // namespace torch::executor::bundled_program

@@ -8,8 +8,7 @@
 #include <limits>
 #include <vector>
 
-namespace executorch {
-namespace bundled_program {
+namespace executorch::bundled_program {
 namespace {
 
 namespace fb = bundled_program_flatbuffer;
@@ -262,5 +261,4 @@ TEST_F(BundledProgramTest, OldNamesMeanTheSame) {
 }
 
 }  // namespace
-}  // namespace bundled_program
-}  // namespace executorch
+}  // namespace executorch::bundled_program

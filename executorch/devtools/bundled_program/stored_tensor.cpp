@@ -5,9 +5,7 @@
 
 #include <cinttypes>
 
-namespace executorch {
-namespace bundled_program {
-namespace internal {
+namespace executorch::bundled_program::internal {
 
 using runtime::Result;
 
@@ -45,6 +43,4 @@ Result<StoredTensor> StoredTensor::read(const bundled_program_flatbuffer::Tensor
   return out;
 }
 
-}  // namespace internal
-}  // namespace bundled_program
-}  // namespace executorch
+}  // namespace executorch::bundled_program::internal

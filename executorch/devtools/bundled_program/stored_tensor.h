@@ -4,9 +4,7 @@
 #include <executorch/runtime/core/exec_aten/exec_aten.h>
 #include <executorch/runtime/core/exec_aten/util/tensor_dimension_limit.h>
 
-namespace executorch {
-namespace bundled_program {
-namespace internal {
+namespace executorch::bundled_program::internal {
 
 /// A tensor of a bundled program; its bytes lie in the file.
 struct StoredTensor {
@@ -22,6 +20,4 @@ struct StoredTensor {
   static runtime::Result<StoredTensor> read(const bundled_program_flatbuffer::Tensor& tensor);
 };
 
-}  // namespace internal
-}  // namespace bundled_program
-}  // namespace executorch
+}  // namespace executorch::bundled_program::internal

@@ -4,9 +4,7 @@
 
 #include <executorch/devtools/bundled_program/bundled_program.h>
 
-namespace torch {
-namespace executor {
-namespace util {
+namespace torch::executor::util {
 
 using serialized_bundled_program =
     ::executorch::BUNDLED_PROGRAM_NAMESPACE::SerializedBundledProgram;
@@ -31,6 +29,4 @@ ET_NODISCARD inline ::executorch::runtime::Error VerifyResultWithBundledExpected
 
 using ::torch::executor::bundled_program::GetProgramData;
 
-}  // namespace util
-}  // namespace executor
-}  // namespace torch
+}  // namespace torch::executor::util

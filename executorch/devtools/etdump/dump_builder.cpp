@@ -4,9 +4,7 @@
 #include <cstdlib>
 #include <cstring>
 
-namespace executorch {
-namespace etdump {
-namespace internal {
+namespace executorch::etdump::internal {
 namespace {
 
 using flatbuffers::WriteScalar;
@@ -230,6 +228,4 @@ void* DumpBuilder::detach(runtime::Span<uint8_t> file) {
   return memory;
 }
 
-}  // namespace internal
-}  // namespace etdump
-}  // namespace executorch
+}  // namespace executorch::etdump::internal

@@ -7,9 +7,7 @@
 #include <executorch/runtime/core/event_tracer.h>
 #include <executorch/runtime/core/span.h>
 
-namespace executorch {
-namespace etdump {
-namespace internal {
+namespace executorch::etdump::internal {
 
 /// The flatbuffer of an ETDump while it is being recorded, written from its end to its beginning:
 ///
@@ -160,6 +158,4 @@ inline DumpBuilder::Shape with_delegate(DumpBuilder::Shape shape,
   return static_cast<DumpBuilder::Shape>(static_cast<int>(shape) + static_cast<int>(type));
 }
 
-}  // namespace internal
-}  // namespace etdump
-}  // namespace executorch
+}  // namespace executorch::etdump::internal

@@ -3,8 +3,7 @@
 
 #include <algorithm>
 
-namespace executorch {
-namespace etdump {
+namespace executorch::etdump {
 
 using runtime::Error;
 
@@ -43,5 +42,4 @@ Result<bool> ETDumpFilter::filter(const char* name,
                      [&](const std::regex& pattern) { return std::regex_match(name, pattern); });
 }
 
-}  // namespace etdump
-}  // namespace executorch
+}  // namespace executorch::etdump

@@ -7,8 +7,7 @@
 
 #include <executorch/runtime/core/event_tracer.h>
 
-namespace executorch {
-namespace etdump {
+namespace executorch::etdump {
 
 using runtime::Result;
 using std::string_view;
@@ -40,5 +39,4 @@ class ETDumpFilter : public runtime::EventTracerFilterBase {
   size_t end_ = 0;
 };
 
-}  // namespace etdump
-}  // namespace executorch
+}  // namespace executorch::etdump

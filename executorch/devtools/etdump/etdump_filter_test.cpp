@@ -1,8 +1,7 @@
 #include <executorch/devtools/etdump/etdump_filter.h>
 #include <gtest/gtest.h>
 
-namespace executorch {
-namespace etdump {
+namespace executorch::etdump {
 namespace {
 
 using runtime::Error;
@@ -42,5 +41,4 @@ TEST(ETDumpFilter, RefusesWhatMakesNoSense) {
 }
 
 }  // namespace
-}  // namespace etdump
-}  // namespace executorch
+}  // namespace executorch::etdump

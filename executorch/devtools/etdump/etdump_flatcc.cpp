@@ -5,8 +5,7 @@
 
 #include <cstring>
 
-namespace executorch {
-namespace etdump {
+namespace executorch::etdump {
 namespace {
 
 namespace fb = etdump_flatbuffer;
@@ -256,5 +255,4 @@ ETDumpResult ETDumpGen::get_etdump_data() {
   return {builder_.is_static() ? file.data() : builder_.detach(file), file.size()};
 }
 
-}  // namespace etdump
-}  // namespace executorch
+}  // namespace executorch::etdump

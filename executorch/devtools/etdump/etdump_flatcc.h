@@ -11,8 +11,7 @@
 
 #define ETDUMP_VERSION 0
 
-namespace executorch {
-namespace etdump {
+namespace executorch::etdump {
 
 using runtime::DelegateDebugIntId;
 using runtime::EventTracerFilterBase;
@@ -168,12 +167,9 @@ class ETDumpGen : public runtime::EventTracer {
   uint32_t generation_ = 0;
 };
 
-}  // namespace etdump
-}  // namespace executorch
+}  // namespace executorch::etdump
 
-namespace torch {
-namespace executor {
+namespace torch::executor {
 using ::executorch::etdump::ETDumpGen;
 using etdump_result = ::executorch::etdump::ETDumpResult;
-}  // namespace executor
-}  // namespace torch
+}  // namespace torch::executor

@@ -11,8 +11,7 @@
 #include <cstring>
 #include <memory>
 
-namespace executorch {
-namespace etdump {
+namespace executorch::etdump {
 namespace {
 
 namespace fb = etdump_flatbuffer;
@@ -316,5 +315,4 @@ Result<bool> ETDumpGen::log_intermediate_output_delegate(const char* name,
   return add_delegate_output(name, delegate_debug_index, output);
 }
 
-}  // namespace etdump
-}  // namespace executorch
+}  // namespace executorch::etdump

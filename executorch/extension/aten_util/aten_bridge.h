@@ -14,8 +14,7 @@
 #include <optional>
 #include <vector>
 
-namespace executorch {
-namespace extension {
+namespace executorch::extension {
 
 /// Both sides number the element types alike; throws for one that only torch has.
 inline torch::executor::ScalarType torch_to_executorch_scalar_type(c10::ScalarType type) {
@@ -97,12 +96,10 @@ inline void alias_etensor_to_attensor(at::Tensor& at, torch::executor::Tensor& e
   et.unsafeGetTensorImpl()->set_data(at.mutable_data_ptr());
 }
 
-}  // namespace extension
-}  // namespace executorch
+}  // namespace executorch::extension
 
 namespace torch {
-namespace executor {
-namespace util {
+namespace executor::util {
 using ::executorch::extension::alias_attensor_to_etensor;
 using ::executorch::extension::alias_etensor_to_attensor;
 
@@ -112,8 +109,7 @@ inline ScalarType torchToExecuTorchScalarType(caffe2::TypeMeta type) {
 inline c10::ScalarType execuTorchtoTorchScalarType(ScalarType type) {
   return ::executorch::extension::executorch_to_torch_scalar_type(type);
 }
-}  // namespace util
-}  // namespace executor
+}  // namespace executor::util
 
 namespace util {
 using executor::util::alias_attensor_to_etensor;

@@ -39,9 +39,7 @@
 #include <utility>
 #include <vector>
 
-namespace executorch {
-namespace extension {
-namespace internal {
+namespace executorch::extension::internal {
 
 /// How a value of the runtime's type T looks in torch (Aten), and its conversion, which lives as
 /// long as the call. Numbers and strings are the same on both sides but for their width.
@@ -341,9 +339,7 @@ template <auto Fn, int kOut, typename R, typename... P>
 struct AtenFunction<Fn, kOut, R (*)(runtime::KernelRuntimeContext&, P...)>
     : AtenCall<true, Fn, kOut, R, P...> {};
 
-}  // namespace internal
-}  // namespace extension
-}  // namespace executorch
+}  // namespace executorch::extension::internal
 
 /// WRAP_TO_ATEN(fn) or WRAP_TO_ATEN(fn, index of the first out parameter): a function pointer.
 #define WRAP_TO_ATEN(...) ET_INTERNAL_WRAP_TO_ATEN(__VA_ARGS__, -1, )

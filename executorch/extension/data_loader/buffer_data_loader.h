@@ -11,8 +11,7 @@
 #include <cstdint>
 #include <cstring>
 
-namespace executorch {
-namespace extension {
+namespace executorch::extension {
 
 /// Serves ranges of `size` bytes at `data`, which the caller owns and keeps alive as long as the
 /// loader and every buffer it gave out: loads point into it.
@@ -55,13 +54,8 @@ class BufferDataLoader final : public runtime::DataLoader {
   size_t size_;
 };
 
-}  // namespace extension
-}  // namespace executorch
+}  // namespace executorch::extension
 
-namespace torch {
-namespace executor {
-namespace util {
+namespace torch::executor::util {
 using ::executorch::extension::BufferDataLoader;
-}  // namespace util
-}  // namespace executor
-}  // namespace torch
+}  // namespace torch::executor::util

@@ -1,7 +1,6 @@
 #include <executorch/extension/data_loader/file_data_loader.h>
 
-namespace executorch {
-namespace extension {
+namespace executorch::extension {
 
 using runtime::Result;
 
@@ -15,5 +14,4 @@ Result<FileDataLoader> FileDataLoader::from(const char* file_name, size_t alignm
   return FileDataLoader(std::move(file.get()), alignment);
 }
 
-}  // namespace extension
-}  // namespace executorch
+}  // namespace executorch::extension

@@ -7,8 +7,7 @@
 #include <cstddef>
 #include <utility>
 
-namespace executorch {
-namespace extension {
+namespace executorch::extension {
 
 /// Reads each range of a file into a heap buffer of its own. Keeps the file open.
 class FileDataLoader final : public internal::FileReader {
@@ -31,13 +30,8 @@ class FileDataLoader final : public internal::FileReader {
       : FileReader(std::move(file), alignment) {}
 };
 
-}  // namespace extension
-}  // namespace executorch
+}  // namespace executorch::extension
 
-namespace torch {
-namespace executor {
-namespace util {
+namespace torch::executor::util {
 using ::executorch::extension::FileDataLoader;
-}  // namespace util
-}  // namespace executor
-}  // namespace torch
+}  // namespace torch::executor::util

@@ -4,8 +4,7 @@
 #include <charconv>
 #include <string_view>
 
-namespace executorch {
-namespace extension {
+namespace executorch::extension {
 
 using runtime::Error;
 using runtime::Result;
@@ -45,5 +44,4 @@ Result<FileDescriptorDataLoader> FileDescriptorDataLoader::fromFileDescriptorUri
   return FileDescriptorDataLoader(std::move(file.get()), alignment);
 }
 
-}  // namespace extension
-}  // namespace executorch
+}  // namespace executorch::extension

@@ -7,8 +7,7 @@
 #include <cstddef>
 #include <utility>
 
-namespace executorch {
-namespace extension {
+namespace executorch::extension {
 
 /// Like FileDataLoader, for a file that somebody else opened. Takes the descriptor over and closes
 /// it in the end.
@@ -27,13 +26,8 @@ class FileDescriptorDataLoader final : public internal::FileReader {
       : FileReader(std::move(file), alignment) {}
 };
 
-}  // namespace extension
-}  // namespace executorch
+}  // namespace executorch::extension
 
-namespace torch {
-namespace executor {
-namespace util {
+namespace torch::executor::util {
 using ::executorch::extension::FileDescriptorDataLoader;
-}  // namespace util
-}  // namespace executor
-}  // namespace torch
+}  // namespace torch::executor::util

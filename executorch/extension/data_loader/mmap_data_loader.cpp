@@ -6,8 +6,7 @@
 #include <cstdint>
 #include <cstring>
 
-namespace executorch {
-namespace extension {
+namespace executorch::extension {
 
 using runtime::Error;
 using runtime::FreeableBuffer;
@@ -94,5 +93,4 @@ Error MmapDataLoader::load_into(size_t offset, size_t size, const SegmentInfo&,
   return file_.read(offset, size, buffer);
 }
 
-}  // namespace extension
-}  // namespace executorch
+}  // namespace executorch::extension

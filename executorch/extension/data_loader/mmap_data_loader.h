@@ -9,8 +9,7 @@
 #include <cstddef>
 #include <utility>
 
-namespace executorch {
-namespace extension {
+namespace executorch::extension {
 
 /// Maps a file read-only: nothing is copied, and pages that are not touched are never read. They are
 /// huge ones where the system has some for files, so that weights are read faster.
@@ -65,13 +64,8 @@ class MmapDataLoader final : public runtime::DataLoader {
   internal::FileMapping* mapping_;  // null: each range is mapped by itself
 };
 
-}  // namespace extension
-}  // namespace executorch
+}  // namespace executorch::extension
 
-namespace torch {
-namespace executor {
-namespace util {
+namespace torch::executor::util {
 using ::executorch::extension::MmapDataLoader;
-}  // namespace util
-}  // namespace executor
-}  // namespace torch
+}  // namespace torch::executor::util

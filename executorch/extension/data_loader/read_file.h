@@ -8,9 +8,7 @@
 #include <cstddef>
 #include <memory>
 
-namespace torch {
-namespace executor {
-namespace util {
+namespace torch::executor::util {
 
 /// The bytes of a file, at an address that is a multiple of 16.
 inline ::executorch::runtime::Error read_file_content(const char* name,
@@ -40,6 +38,4 @@ inline std::shared_ptr<char> read_file_content(const char* name) {
                                                                                      : nullptr;
 }
 
-}  // namespace util
-}  // namespace executor
-}  // namespace torch
+}  // namespace torch::executor::util

@@ -6,8 +6,7 @@
 #include <memory>
 #include <utility>
 
-namespace executorch {
-namespace extension {
+namespace executorch::extension {
 
 /// Serves ranges of `size` bytes at `data`, of which it is one of the owners. Loads point into the
 /// data and need the loader, or another owner, to stay alive.
@@ -33,13 +32,8 @@ class SharedPtrDataLoader final : public runtime::DataLoader {
   BufferDataLoader view_;
 };
 
-}  // namespace extension
-}  // namespace executorch
+}  // namespace executorch::extension
 
-namespace torch {
-namespace executor {
-namespace util {
+namespace torch::executor::util {
 using ::executorch::extension::SharedPtrDataLoader;
-}  // namespace util
-}  // namespace executor
-}  // namespace torch
+}  // namespace torch::executor::util

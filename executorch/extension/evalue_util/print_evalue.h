@@ -36,10 +36,6 @@ class evalue_edge_items final {
 }  // namespace extension
 }  // namespace executorch
 
-namespace torch {
-namespace executor {
-namespace util {
+namespace torch::executor::util {
 using ::executorch::extension::evalue_edge_items;
-}  // namespace util
-}  // namespace executor
-}  // namespace torch
+}  // namespace torch::executor::util

@@ -7,8 +7,7 @@
 #include <cinttypes>
 #include <cstring>
 
-namespace executorch {
-namespace extension {
+namespace executorch::extension {
 
 using ET_RUNTIME_NAMESPACE::TensorLayout;
 using flat_tensor_flatbuffer::DataSegment;
@@ -227,5 +226,4 @@ Result<const char*> FlatTensorDataMap::get_key(uint32_t index) const {
   return root_->named_data()->Get(index)->key()->c_str();
 }
 
-}  // namespace extension
-}  // namespace executorch
+}  // namespace executorch::extension

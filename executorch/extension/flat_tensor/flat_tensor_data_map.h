@@ -18,8 +18,7 @@ struct FlatTensor;
 struct NamedData;
 }  // namespace flat_tensor_flatbuffer
 
-namespace executorch {
-namespace extension {
+namespace executorch::extension {
 
 /// The named blobs of a .ptd file. load() verifies the whole structure: the flatbuffer, every
 /// segment's place in the file, every key and every layout. Segment data is read when asked for.
@@ -76,5 +75,4 @@ class FlatTensorDataMap final : public executorch::ET_RUNTIME_NAMESPACE::NamedDa
   Index index_;
 };
 
-}  // namespace extension
-}  // namespace executorch
+}  // namespace executorch::extension

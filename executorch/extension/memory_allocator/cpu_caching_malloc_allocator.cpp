@@ -6,8 +6,7 @@
 #include <algorithm>
 #include <new>
 
-namespace executorch {
-namespace extension {
+namespace executorch::extension {
 
 CPUCachingAllocator::CPUCachingAllocator(uint32_t max_size)
     : MemoryAllocator(0, nullptr), max_size_(max_size) {}
@@ -102,5 +101,4 @@ void CPUCachingAllocator::release_cached() {
   cached_bytes_ = 0;
 }
 
-}  // namespace extension
-}  // namespace executorch
+}  // namespace executorch::extension

@@ -8,8 +8,7 @@
 #include <unordered_map>
 #include <vector>
 
-namespace executorch {
-namespace extension {
+namespace executorch::extension {
 
 template <typename T, unsigned N>
 using SmallVector = std::vector<T>;
@@ -55,5 +54,4 @@ class CPUCachingAllocator : public runtime::MemoryAllocator {
   std::vector<Block> in_use_;
 };
 
-}  // namespace extension
-}  // namespace executorch
+}  // namespace executorch::extension

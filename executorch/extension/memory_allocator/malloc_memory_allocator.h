@@ -6,21 +6,15 @@
 #include <cstdlib>
 #include <vector>  // for programs that include only this
 
-namespace executorch {
-namespace extension {
+namespace executorch::extension {
 
 /// Takes its memory from malloc, so it needs no size in advance. reset() takes everything back and
 /// keeps what was needed for the next time; the destructor frees. Not safe to share between
 /// threads.
 class MallocMemoryAllocator : public runtime::internal::HeapAllocator<&std::malloc, &std::free> {};
 
-}  // namespace extension
-}  // namespace executorch
+}  // namespace executorch::extension
 
-namespace torch {
-namespace executor {
-namespace util {
+namespace torch::executor::util {
 using ::executorch::extension::MallocMemoryAllocator;
-}  // namespace util
-}  // namespace executor
-}  // namespace torch
+}  // namespace torch::executor::util

@@ -6,9 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace executorch {
-namespace extension {
-namespace utils {
+namespace executorch::extension::utils {
 
 /// Bytes to ask malloc for so that `size` bytes at a multiple of `alignment` fit.
 /// InvalidArgument when `alignment` is not a power of two or the sum overflows.
@@ -23,6 +21,4 @@ inline runtime::Result<size_t> get_aligned_size(size_t size, size_t alignment) {
   return size + slack;
 }
 
-}  // namespace utils
-}  // namespace extension
-}  // namespace executorch
+}  // namespace executorch::extension::utils

@@ -7,9 +7,7 @@
 #include <executorch/runtime/core/allocation_failure.h>
 #include <executorch/runtime/platform/log.h>
 
-namespace executorch {
-namespace extension {
-namespace ET_BUNDLED_MODULE_NAMESPACE {
+namespace executorch::extension::ET_BUNDLED_MODULE_NAMESPACE {
 
 using runtime::Error;
 using runtime::EValue;
@@ -95,6 +93,4 @@ Error BundledModule::verify_method_outputs(const std::string& method_name, size_
 
 #pragma GCC diagnostic pop
 
-}  // namespace ET_BUNDLED_MODULE_NAMESPACE
-}  // namespace extension
-}  // namespace executorch
+}  // namespace executorch::extension::ET_BUNDLED_MODULE_NAMESPACE

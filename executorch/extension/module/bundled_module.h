@@ -9,8 +9,7 @@
 
 #define ET_BUNDLED_MODULE_NAMESPACE bundled_module
 
-namespace executorch {
-namespace extension {
+namespace executorch::extension {
 
 using ET_MODULE_NAMESPACE::Module;
 
@@ -71,5 +70,4 @@ class BundledModule : public Module {
 
 using ET_BUNDLED_MODULE_NAMESPACE::BundledModule;
 
-}  // namespace extension
-}  // namespace executorch
+}  // namespace executorch::extension

@@ -8,8 +8,7 @@
 #include <string>
 #include <vector>
 
-namespace executorch {
-namespace extension {
+namespace executorch::extension {
 namespace {
 
 namespace fb = bundled_program_flatbuffer;
@@ -98,5 +97,4 @@ TEST_F(BundledModuleTest, OtherFilesAreErrors) {
 }
 
 }  // namespace
-}  // namespace extension
-}  // namespace executorch
+}  // namespace executorch::extension

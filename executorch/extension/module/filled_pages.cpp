@@ -7,9 +7,7 @@
 #include <unistd.h>
 #endif
 
-namespace executorch {
-namespace extension {
-namespace internal {
+namespace executorch::extension::internal {
 
 #if defined(__linux__)
 
@@ -68,6 +66,4 @@ void FilledPages::collapse() {}
 
 #endif
 
-}  // namespace internal
-}  // namespace extension
-}  // namespace executorch
+}  // namespace executorch::extension::internal

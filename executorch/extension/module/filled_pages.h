@@ -6,9 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace executorch {
-namespace extension {
-namespace internal {
+namespace executorch::extension::internal {
 
 /// Moves planned memory to huge pages where at least half of it was written. Caches of keys and
 /// values, which each token reads as a whole, are then read up to twice as fast; memory that was
@@ -29,6 +27,4 @@ class FilledPages final {
   [[maybe_unused]] size_t at_once_ = 0;
 };
 
-}  // namespace internal
-}  // namespace extension
-}  // namespace executorch
+}  // namespace executorch::extension::internal

@@ -6,8 +6,7 @@
 #include <algorithm>
 #include <cstring>
 
-namespace executorch {
-namespace extension {
+namespace executorch::extension {
 namespace {
 
 using aten::Tensor;
@@ -115,5 +114,4 @@ Error MethodState::reset(Module& module, const std::string& method_name) {
   return module.load_method(method_name);
 }
 
-}  // namespace extension
-}  // namespace executorch
+}  // namespace executorch::extension

@@ -6,8 +6,7 @@
 #include <string>
 #include <vector>
 
-namespace executorch {
-namespace extension {
+namespace executorch::extension {
 
 /// What the named mutable buffers of a method hold, such as the keys and values of a language model
 /// that remembers its text. Copies of it cost what was written, not what there is room for.
@@ -52,5 +51,4 @@ class MethodState {
   std::vector<uint8_t> bytes_;
 };
 
-}  // namespace extension
-}  // namespace executorch
+}  // namespace executorch::extension

@@ -15,9 +15,7 @@
 
 #include <optional>
 
-namespace executorch {
-namespace extension {
-namespace ET_MODULE_NAMESPACE {
+namespace executorch::extension::ET_MODULE_NAMESPACE {
 
 using merged_data_map::MergedDataMap;
 using runtime::DataLoader;
@@ -407,6 +405,4 @@ Result<EValue> Module::get_output(const std::string& method_name, size_t output_
   return method->get_output(output_index);
 }
 
-}  // namespace ET_MODULE_NAMESPACE
-}  // namespace extension
-}  // namespace executorch
+}  // namespace executorch::extension::ET_MODULE_NAMESPACE

@@ -31,8 +31,7 @@
 
 #define ET_MODULE_NAMESPACE module
 
-namespace executorch {
-namespace extension {
+namespace executorch::extension {
 
 using ET_RUNTIME_NAMESPACE::Kernel;
 using ET_RUNTIME_NAMESPACE::Method;
@@ -365,11 +364,8 @@ class Module {
 
 using ET_MODULE_NAMESPACE::Module;
 
-}  // namespace extension
-}  // namespace executorch
+}  // namespace executorch::extension
 
-namespace torch {
-namespace executor {
+namespace torch::executor {
 using ::executorch::extension::Module;
-}  // namespace executor
-}  // namespace torch
+}  // namespace torch::executor

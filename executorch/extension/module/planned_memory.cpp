@@ -4,9 +4,7 @@
 #include <algorithm>
 #include <cstdlib>
 
-namespace executorch {
-namespace extension {
-namespace internal {
+namespace executorch::extension::internal {
 
 using runtime::DeviceMemoryBuffer;
 using runtime::Error;
@@ -112,6 +110,4 @@ std::vector<Span<uint8_t>> PlannedMemory::cpu_arenas() const {
   return arenas;
 }
 
-}  // namespace internal
-}  // namespace extension
-}  // namespace executorch
+}  // namespace executorch::extension::internal

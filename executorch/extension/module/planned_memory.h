@@ -12,9 +12,7 @@
 #include <memory>
 #include <vector>
 
-namespace executorch {
-namespace extension {
-namespace internal {
+namespace executorch::extension::internal {
 
 /// Zeroed heap memory that begins at a cache line. Large ones take no physical memory until they
 /// are written.
@@ -63,6 +61,4 @@ class PlannedMemory final {
   std::unique_ptr<runtime::HierarchicalAllocator> allocator_;
 };
 
-}  // namespace internal
-}  // namespace extension
-}  // namespace executorch
+}  // namespace executorch::extension::internal

@@ -8,10 +8,7 @@
 #include <unistd.h>
 #endif
 
-namespace executorch {
-namespace extension {
-namespace internal {
-
+namespace executorch::extension::internal {
 namespace {
 
 // A largest result of less is not worth a system call.
@@ -75,6 +72,4 @@ void TemporaryPages::fit() {}
 
 #endif
 
-}  // namespace internal
-}  // namespace extension
-}  // namespace executorch
+}  // namespace executorch::extension::internal

@@ -6,9 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace executorch {
-namespace extension {
-namespace internal {
+namespace executorch::extension::internal {
 
 /// The physical memory of a method's temporary results, whose sizes may differ between executions.
 ///
@@ -36,6 +34,4 @@ class TemporaryPages final {
   bool huge_ = false;
 };
 
-}  // namespace internal
-}  // namespace extension
-}  // namespace executorch
+}  // namespace executorch::extension::internal

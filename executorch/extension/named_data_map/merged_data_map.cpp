@@ -5,9 +5,7 @@
 #include <algorithm>
 #include <cinttypes>
 
-namespace executorch {
-namespace extension {
-namespace ET_MERGED_DATA_MAP_NAMESPACE {
+namespace executorch::extension::ET_MERGED_DATA_MAP_NAMESPACE {
 
 using ET_RUNTIME_NAMESPACE::NamedDataMap;
 using ET_RUNTIME_NAMESPACE::TensorLayout;
@@ -70,6 +68,4 @@ Result<const char*> MergedDataMap::get_key(uint32_t index) const {
   return keys_[index];
 }
 
-}  // namespace ET_MERGED_DATA_MAP_NAMESPACE
-}  // namespace extension
-}  // namespace executorch
+}  // namespace executorch::extension::ET_MERGED_DATA_MAP_NAMESPACE

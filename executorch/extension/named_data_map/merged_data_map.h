@@ -14,9 +14,7 @@
 
 #define ET_MERGED_DATA_MAP_NAMESPACE merged_data_map
 
-namespace executorch {
-namespace extension {
-namespace ET_MERGED_DATA_MAP_NAMESPACE {
+namespace executorch::extension::ET_MERGED_DATA_MAP_NAMESPACE {
 
 /// Several maps seen as one; keys in the order of the maps. The maps must outlive it.
 class MergedDataMap final : public executorch::ET_RUNTIME_NAMESPACE::NamedDataMap {
@@ -50,6 +48,4 @@ class MergedDataMap final : public executorch::ET_RUNTIME_NAMESPACE::NamedDataMa
   Index home_;
 };
 
-}  // namespace ET_MERGED_DATA_MAP_NAMESPACE
-}  // namespace extension
-}  // namespace executorch
+}  // namespace executorch::extension::ET_MERGED_DATA_MAP_NAMESPACE

@@ -9,9 +9,7 @@
 #include <cstdlib>
 #include <new>
 
-namespace torch {
-namespace executor {
-namespace util {
+namespace torch::executor::util {
 
 /// Stops when the type of the tensor has no numbers.
 inline void FillOnes(::executorch::aten::Tensor tensor) {
@@ -36,6 +34,4 @@ inline void FreeInputs(::executorch::runtime::ArrayRef<void*> inputs) {
   delete inputs.data();
 }
 
-}  // namespace util
-}  // namespace executor
-}  // namespace torch
+}  // namespace torch::executor::util

@@ -6,8 +6,7 @@
 #include <algorithm>
 #include <cstring>
 
-namespace executorch {
-namespace extension {
+namespace executorch::extension {
 
 using aten::Tensor;
 using aten::TensorImpl;
@@ -155,5 +154,4 @@ Result<BufferCleanup> prepare_input_tensors(
   return BufferCleanup(buffers.take());
 }
 
-}  // namespace extension
-}  // namespace executorch
+}  // namespace executorch::extension

@@ -12,8 +12,7 @@
 #include <utility>
 #include <vector>
 
-namespace executorch {
-namespace extension {
+namespace executorch::extension {
 
 using ::executorch::ET_RUNTIME_NAMESPACE::Method;
 using ::executorch::ET_RUNTIME_NAMESPACE::TensorInfo;
@@ -60,14 +59,9 @@ namespace internal {
 runtime::Error fill_ones(executorch::aten::Tensor tensor);
 }  // namespace internal
 
-}  // namespace extension
-}  // namespace executorch
+}  // namespace executorch::extension
 
-namespace torch {
-namespace executor {
-namespace util {
+namespace torch::executor::util {
 using ::executorch::extension::BufferCleanup;
 using ::executorch::extension::prepare_input_tensors;
-}  // namespace util
-}  // namespace executor
-}  // namespace torch
+}  // namespace torch::executor::util

@@ -8,8 +8,7 @@
 
 #include <vector>
 
-namespace executorch {
-namespace extension {
+namespace executorch::extension {
 
 /// A tensor of releases 0.2 to 0.4: keeps its shape, not its data, which the caller owns. New code
 /// uses executorch::extension::from_blob.
@@ -41,11 +40,8 @@ class ManagedTensor {
   TensorPtr tensor_;
 };
 
-}  // namespace extension
-}  // namespace executorch
+}  // namespace executorch::extension
 
-namespace torch {
-namespace executor {
+namespace torch::executor {
 using ::executorch::extension::ManagedTensor;
-}  // namespace executor
-}  // namespace torch
+}  // namespace torch::executor

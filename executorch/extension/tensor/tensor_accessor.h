@@ -12,8 +12,7 @@
 #include <algorithm>
 #include <cstddef>
 
-namespace executorch {
-namespace extension {
+namespace executorch::extension {
 namespace internal {
 
 template <typename T, ssize_t N>
@@ -114,5 +113,4 @@ runtime::Result<TensorAccessor<T, N>> make_tensor_accessor(const executorch::ate
                               strides.data());
 }
 
-}  // namespace extension
-}  // namespace executorch
+}  // namespace executorch::extension

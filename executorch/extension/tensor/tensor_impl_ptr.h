@@ -11,8 +11,7 @@
 #include <utility>
 #include <vector>
 
-namespace executorch {
-namespace extension {
+namespace executorch::extension {
 
 /// The form in which release 0.4 named what TensorPtr owns. It shares the block of a TensorPtr and
 /// follows its rules.
@@ -94,5 +93,4 @@ ET_NODISCARD inline runtime::Error resize_tensor_impl_ptr(
   return resize_tensor_ptr(tensor, sizes);
 }
 
-}  // namespace extension
-}  // namespace executorch
+}  // namespace executorch::extension

@@ -12,8 +12,7 @@
 #include <numeric>
 #include <type_traits>
 
-namespace executorch {
-namespace extension {
+namespace executorch::extension {
 
 using aten::Device;
 using aten::DeviceType;
@@ -332,5 +331,4 @@ runtime::Error resize_tensor_ptr(TensorPtr& tensor, const std::vector<SizesType>
   return runtime::resize_tensor(*tensor, aten::ArrayRef<SizesType>(sizes.data(), sizes.size()));
 }
 
-}  // namespace extension
-}  // namespace executorch
+}  // namespace executorch::extension

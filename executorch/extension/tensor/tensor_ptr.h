@@ -15,8 +15,7 @@
 #include <utility>
 #include <vector>
 
-namespace executorch {
-namespace extension {
+namespace executorch::extension {
 
 /// A tensor that owns its sizes, dim order and strides, and where said so its data.
 ///
@@ -275,5 +274,4 @@ TensorPtr clone_tensor_ptr_to(const TensorPtr& tensor, executorch::aten::Device 
 ET_NODISCARD runtime::Error resize_tensor_ptr(
     TensorPtr& tensor, const std::vector<executorch::aten::SizesType>& sizes);
 
-}  // namespace extension
-}  // namespace executorch
+}  // namespace executorch::extension

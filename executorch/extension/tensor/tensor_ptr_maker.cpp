@@ -4,8 +4,7 @@
 #include <new>
 #include <random>
 
-namespace executorch {
-namespace extension {
+namespace executorch::extension {
 
 using aten::Scalar;
 using aten::ScalarType;
@@ -112,5 +111,4 @@ TensorPtr randint_strided(int64_t low, int64_t high, std::vector<SizesType> size
   return tensor;
 }
 
-}  // namespace extension
-}  // namespace executorch
+}  // namespace executorch::extension

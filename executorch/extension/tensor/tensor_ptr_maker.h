@@ -9,8 +9,7 @@
 #include <utility>
 #include <vector>
 
-namespace executorch {
-namespace extension {
+namespace executorch::extension {
 
 /// Describes a tensor over memory of the caller step by step:
 ///   auto t = for_blob(data, {2, 3}).type(ScalarType::Int).make_tensor_ptr();
@@ -353,5 +352,4 @@ inline TensorPtr randint(int64_t low, int64_t high, std::vector<executorch::aten
   return randint_strided(low, high, std::move(sizes), {}, type, dynamism);
 }
 
-}  // namespace extension
-}  // namespace executorch
+}  // namespace executorch::extension

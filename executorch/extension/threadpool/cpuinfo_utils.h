@@ -2,17 +2,13 @@
 
 #include <cstdint>
 
-namespace executorch {
-namespace extension {
-namespace cpuinfo {
+namespace executorch::extension::cpuinfo {
 
 /// Cores that this process may run on, without the slow ones of a machine that has two kinds.
 /// At least 1.
 uint32_t get_num_performant_cores();
 
-}  // namespace cpuinfo
-}  // namespace extension
-}  // namespace executorch
+}  // namespace executorch::extension::cpuinfo
 
 // torch::executorch::cpuinfo, as upstream spells it. An alias, and no namespace of its own, in
 // which torch::executor would look for executorch::runtime.

@@ -8,8 +8,7 @@
 
 extern "C" int et_threadpool_registered;
 
-namespace executorch {
-namespace extension {
+namespace executorch::extension {
 namespace {
 
 bool parallel_for_on_pool(int64_t begin, int64_t end, int64_t grain_size,
@@ -41,8 +40,7 @@ int64_t pool_thread_count() {
 }
 
 }  // namespace
-}  // namespace extension
-}  // namespace executorch
+}  // namespace executorch::extension
 
 int et_threadpool_registered =
     (executorch::extension::internal::set_parallel_for(executorch::extension::parallel_for_on_pool,

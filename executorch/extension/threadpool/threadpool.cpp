@@ -1,9 +1,7 @@
 #include <executorch/extension/threadpool/threadpool.h>
 #include <executorch/extension/threadpool/threadpool_guard.h>
 
-namespace executorch {
-namespace extension {
-namespace threadpool {
+namespace executorch::extension::threadpool {
 
 bool NoThreadPoolGuard::is_enabled() {
   return cpu::internal::loops_are_serial();
@@ -48,6 +46,4 @@ pthreadpool_t get_pthreadpool() {
   return NoThreadPoolGuard::is_enabled() ? nullptr : cpu::default_pool().handle();
 }
 
-}  // namespace threadpool
-}  // namespace extension
-}  // namespace executorch
+}  // namespace executorch::extension::threadpool

@@ -10,9 +10,7 @@
 struct pthreadpool;
 typedef struct pthreadpool* pthreadpool_t;
 
-namespace executorch {
-namespace extension {
-namespace threadpool {
+namespace executorch::extension::threadpool {
 
 /// Threads that share loops.
 class ThreadPool final {
@@ -57,9 +55,7 @@ ThreadPool* get_threadpool();
 /// and where the pool has one thread, which means: work on the calling thread.
 pthreadpool_t get_pthreadpool();
 
-}  // namespace threadpool
-}  // namespace extension
-}  // namespace executorch
+}  // namespace executorch::extension::threadpool
 
 // torch::executorch::threadpool, as upstream spells it. An alias, and no namespace of its own, in
 // which torch::executor would look for executorch::runtime.

@@ -1,8 +1,6 @@
 #pragma once
 
-namespace executorch {
-namespace extension {
-namespace threadpool {
+namespace executorch::extension::threadpool {
 
 /// While one lives, work that its thread hands to the pool runs on that thread itself.
 struct NoThreadPoolGuard {
@@ -18,9 +16,7 @@ struct NoThreadPoolGuard {
   const bool previous_;
 };
 
-}  // namespace threadpool
-}  // namespace extension
-}  // namespace executorch
+}  // namespace executorch::extension::threadpool
 
 // torch::executorch::threadpool, as upstream spells it. An alias, and no namespace of its own, in
 // which torch::executor would look for executorch::runtime.

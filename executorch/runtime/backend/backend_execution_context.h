@@ -7,8 +7,7 @@
 
 #include <cstdint>
 
-namespace executorch {
-namespace ET_RUNTIME_NAMESPACE {
+namespace executorch::ET_RUNTIME_NAMESPACE {
 
 /// The context of a backend's execute(). All pointers are borrowed and may be null. `fallback` is
 /// used when `temp_allocator` has no room.
@@ -46,11 +45,8 @@ class BackendExecutionContext final {
   uint64_t steps_ = 0;
 };
 
-}  // namespace ET_RUNTIME_NAMESPACE
-}  // namespace executorch
+}  // namespace executorch::ET_RUNTIME_NAMESPACE
 
-namespace torch {
-namespace executor {
+namespace torch::executor {
 using ::executorch::ET_RUNTIME_NAMESPACE::BackendExecutionContext;
-}  // namespace executor
-}  // namespace torch
+}  // namespace torch::executor

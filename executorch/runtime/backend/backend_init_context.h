@@ -7,8 +7,7 @@
 #include <executorch/runtime/core/result.h>
 #include <executorch/runtime/core/span.h>
 
-namespace executorch {
-namespace ET_RUNTIME_NAMESPACE {
+namespace executorch::ET_RUNTIME_NAMESPACE {
 
 /// The context of a backend's init(). All pointers are borrowed; only the allocator is never null.
 class BackendInitContext final {
@@ -55,11 +54,8 @@ class BackendInitContext final {
   Span<const BackendOption> runtime_specs_;
 };
 
-}  // namespace ET_RUNTIME_NAMESPACE
-}  // namespace executorch
+}  // namespace executorch::ET_RUNTIME_NAMESPACE
 
-namespace torch {
-namespace executor {
+namespace torch::executor {
 using ::executorch::ET_RUNTIME_NAMESPACE::BackendInitContext;
-}  // namespace executor
-}  // namespace torch
+}  // namespace torch::executor

@@ -2,8 +2,7 @@
 
 #include <executorch/runtime/core/exec_aten/exec_aten.h>
 
-namespace executorch {
-namespace ET_RUNTIME_NAMESPACE {
+namespace executorch::ET_RUNTIME_NAMESPACE {
 
 /// Passed to a backend's set_option() and get_option(); carries nothing so far.
 class BackendOptionContext final {
@@ -11,11 +10,8 @@ class BackendOptionContext final {
   explicit BackendOptionContext() {}
 };
 
-}  // namespace ET_RUNTIME_NAMESPACE
-}  // namespace executorch
+}  // namespace executorch::ET_RUNTIME_NAMESPACE
 
-namespace torch {
-namespace executor {
+namespace torch::executor {
 using ::executorch::ET_RUNTIME_NAMESPACE::BackendOptionContext;
-}  // namespace executor
-}  // namespace torch
+}  // namespace torch::executor

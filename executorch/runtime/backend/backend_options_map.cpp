@@ -2,8 +2,7 @@
 
 #include <cstring>
 
-namespace executorch {
-namespace runtime {
+namespace executorch::runtime {
 
 const LoadBackendOptionsMap::Entry* LoadBackendOptionsMap::find(const char* backend_id) const {
   for (size_t i = 0; backend_id != nullptr && i < size_; ++i) {
@@ -51,5 +50,4 @@ LoadBackendOptionsMap::EntryView LoadBackendOptionsMap::entry_at(size_t index) c
   return view;
 }
 
-}  // namespace runtime
-}  // namespace executorch
+}  // namespace executorch::runtime

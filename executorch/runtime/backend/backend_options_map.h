@@ -6,8 +6,7 @@
 #include <executorch/runtime/core/error.h>
 #include <executorch/runtime/core/span.h>
 
-namespace executorch {
-namespace runtime {
+namespace executorch::runtime {
 
 /// Options for loading, by backend. Borrows the options, which must outlive the load.
 class LoadBackendOptionsMap final {
@@ -51,5 +50,4 @@ class LoadBackendOptionsMap final {
   size_t size_ = 0;
 };
 
-}  // namespace runtime
-}  // namespace executorch
+}  // namespace executorch::runtime

@@ -2,8 +2,7 @@
 
 #include <cstring>
 
-namespace executorch {
-namespace ET_RUNTIME_NAMESPACE {
+namespace executorch::ET_RUNTIME_NAMESPACE {
 namespace {
 
 constexpr size_t kMaxBackends = 16;
@@ -63,5 +62,4 @@ Error get_option(const char* backend_name, Span<BackendOption> backend_options) 
   return backend->get_option(context, backend_options);
 }
 
-}  // namespace ET_RUNTIME_NAMESPACE
-}  // namespace executorch
+}  // namespace executorch::ET_RUNTIME_NAMESPACE

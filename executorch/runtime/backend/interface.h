@@ -14,8 +14,7 @@
 #include <executorch/runtime/core/span.h>
 #include <executorch/runtime/platform/compiler.h>
 
-namespace executorch {
-namespace ET_RUNTIME_NAMESPACE {
+namespace executorch::ET_RUNTIME_NAMESPACE {
 
 struct SizedBuffer {
   void* buffer;
@@ -105,11 +104,9 @@ Error set_option(const char* backend_name,
                  const runtime::Span<runtime::BackendOption> backend_options);
 Error get_option(const char* backend_name, runtime::Span<runtime::BackendOption> backend_options);
 
-}  // namespace ET_RUNTIME_NAMESPACE
-}  // namespace executorch
+}  // namespace executorch::ET_RUNTIME_NAMESPACE
 
-namespace torch {
-namespace executor {
+namespace torch::executor {
 using ::executorch::ET_RUNTIME_NAMESPACE::Backend;
 using ::executorch::ET_RUNTIME_NAMESPACE::CompileSpec;
 using ::executorch::ET_RUNTIME_NAMESPACE::DelegateHandle;
@@ -117,5 +114,4 @@ using ::executorch::ET_RUNTIME_NAMESPACE::get_backend_class;
 using ::executorch::ET_RUNTIME_NAMESPACE::register_backend;
 using ::executorch::ET_RUNTIME_NAMESPACE::SizedBuffer;
 using PyTorchBackendInterface = ::executorch::ET_RUNTIME_NAMESPACE::BackendInterface;
-}  // namespace executor
-}  // namespace torch
+}  // namespace torch::executor

@@ -5,8 +5,7 @@
 
 #include <gtest/gtest.h>
 
-namespace executorch {
-namespace runtime {
+namespace executorch::runtime {
 namespace {
 
 class NamedBackend : public BackendInterface {
@@ -68,5 +67,4 @@ TEST(BackendRegistry, FullTableIsAnError) {
 }
 
 }  // namespace
-}  // namespace runtime
-}  // namespace executorch
+}  // namespace executorch::runtime

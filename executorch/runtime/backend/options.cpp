@@ -2,9 +2,7 @@
 
 #include <cstring>
 
-namespace executorch {
-namespace runtime {
-namespace internal {
+namespace executorch::runtime::internal {
 namespace {
 
 template <typename Stored>
@@ -86,6 +84,4 @@ Error store_option(Span<BackendOption> options, size_t& size, const char* key, c
   return store_option(options, size, key, OptionValue(text));
 }
 
-}  // namespace internal
-}  // namespace runtime
-}  // namespace executorch
+}  // namespace executorch::runtime::internal

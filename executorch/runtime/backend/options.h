@@ -7,8 +7,7 @@
 #include <executorch/runtime/core/error.h>
 #include <executorch/runtime/core/span.h>
 
-namespace executorch {
-namespace runtime {
+namespace executorch::runtime {
 
 /// Bytes, the zero byte included.
 static constexpr size_t kMaxOptionKeyLength = 64;
@@ -86,5 +85,4 @@ class BackendOptions {
   size_t size_ = 0;
 };
 
-}  // namespace runtime
-}  // namespace executorch
+}  // namespace executorch::runtime

@@ -7,8 +7,7 @@
 #include <executorch/runtime/backend/backend_init_context.h>
 #include <executorch/runtime/backend/backend_options_map.h>
 
-namespace executorch {
-namespace runtime {
+namespace executorch::runtime {
 namespace {
 
 TEST(BackendOptions, KeepsValuesByKeyAndType) {
@@ -98,5 +97,4 @@ TEST(LoadBackendOptionsMap, TakesBuilders) {
 }
 
 }  // namespace
-}  // namespace runtime
-}  // namespace executorch
+}  // namespace executorch::runtime

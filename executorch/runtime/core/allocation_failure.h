@@ -12,8 +12,7 @@
 #include <new>
 #include <stdexcept>
 
-namespace executorch {
-namespace runtime {
+namespace executorch::runtime {
 
 /// Returns f(), which is an Error or a Result. If f throws because memory runs out or a container
 /// would exceed its limits, logs a message that begins with `what` and returns
@@ -36,5 +35,4 @@ auto catch_allocation_failure(const char* what, const F& f) -> decltype(f()) {
 #endif
 }
 
-}  // namespace runtime
-}  // namespace executorch
+}  // namespace executorch::runtime

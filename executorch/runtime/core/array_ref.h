@@ -6,8 +6,7 @@
 
 #include <executorch/runtime/platform/assert.h>
 
-namespace executorch {
-namespace runtime {
+namespace executorch::runtime {
 
 /// A borrowed, read-only view of `size()` elements that lie side by side. `front`, `back`, `at`
 /// and `slice` abort when out of range; `operator[]` is unchecked.
@@ -110,13 +109,10 @@ bool operator!=(ArrayRef<T> a1, ArrayRef<T> a2) {
 
 using IntArrayRef = ArrayRef<int64_t>;
 
-}  // namespace runtime
-}  // namespace executorch
+}  // namespace executorch::runtime
 
-namespace torch {
-namespace executor {
+namespace torch::executor {
 using ::executorch::runtime::ArrayRef;
 using ::executorch::runtime::IntArrayRef;
 using ::executorch::runtime::makeArrayRef;
-}  // namespace executor
-}  // namespace torch
+}  // namespace torch::executor

@@ -9,8 +9,7 @@
 #include <executorch/runtime/core/span.h>
 #include <executorch/runtime/core/tag.h>
 
-namespace executorch {
-namespace runtime {
+namespace executorch::runtime {
 namespace {
 
 TEST(Span, ViewsAndWritesTheSameMemory) {
@@ -81,5 +80,4 @@ TEST(Tag, ShortBufferIsFilledAndEndedAndTheWholeLengthReturned) {
 }
 
 }  // namespace
-}  // namespace runtime
-}  // namespace executorch
+}  // namespace executorch::runtime

@@ -6,8 +6,7 @@
 #include <executorch/runtime/core/freeable_buffer.h>
 #include <executorch/runtime/core/result.h>
 
-namespace executorch {
-namespace runtime {
+namespace executorch::runtime {
 
 /// Reads spans of bytes of a program or data file. May be called from several threads at once.
 class DataLoader {
@@ -75,11 +74,8 @@ inline Result<FreeableBuffer> load_exactly(const DataLoader& loader, size_t offs
   return loaded;
 }
 
-}  // namespace runtime
-}  // namespace executorch
+}  // namespace executorch::runtime
 
-namespace torch {
-namespace executor {
+namespace torch::executor {
 using ::executorch::runtime::DataLoader;
-}  // namespace executor
-}  // namespace torch
+}  // namespace torch::executor

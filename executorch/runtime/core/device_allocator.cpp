@@ -1,7 +1,6 @@
 #include <executorch/runtime/core/device_allocator.h>
 
-namespace executorch {
-namespace runtime {
+namespace executorch::runtime {
 
 DeviceAllocatorRegistry& DeviceAllocatorRegistry::instance() {
   static DeviceAllocatorRegistry registry;
@@ -29,5 +28,4 @@ DeviceAllocator* get_device_allocator(etensor::DeviceType type) {
   return DeviceAllocatorRegistry::instance().get_allocator(type);
 }
 
-}  // namespace runtime
-}  // namespace executorch
+}  // namespace executorch::runtime

@@ -7,8 +7,7 @@
 #include <executorch/runtime/core/portable_type/device.h>
 #include <executorch/runtime/core/result.h>
 
-namespace executorch {
-namespace runtime {
+namespace executorch::runtime {
 
 /// Memory of one type of device, and copies between it and the host. The runtime brings none; a
 /// backend registers its own.
@@ -50,14 +49,11 @@ class DeviceAllocatorRegistry {
 void register_device_allocator(DeviceAllocator* alloc);
 DeviceAllocator* get_device_allocator(etensor::DeviceType type);
 
-}  // namespace runtime
-}  // namespace executorch
+}  // namespace executorch::runtime
 
-namespace torch {
-namespace executor {
+namespace torch::executor {
 using ::executorch::runtime::DeviceAllocator;
 using ::executorch::runtime::DeviceAllocatorRegistry;
 using ::executorch::runtime::get_device_allocator;
 using ::executorch::runtime::register_device_allocator;
-}  // namespace executor
-}  // namespace torch
+}  // namespace torch::executor

@@ -2,8 +2,7 @@
 
 #include <utility>
 
-namespace executorch {
-namespace runtime {
+namespace executorch::runtime {
 
 Result<DeviceMemoryBuffer> DeviceMemoryBuffer::create(size_t size, etensor::DeviceType type,
                                                       etensor::DeviceIndex index,
@@ -40,5 +39,4 @@ void DeviceMemoryBuffer::take(DeviceMemoryBuffer& other) {
   other.size_ = 0;
 }
 
-}  // namespace runtime
-}  // namespace executorch
+}  // namespace executorch::runtime

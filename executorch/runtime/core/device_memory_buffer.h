@@ -7,8 +7,7 @@
 #include <executorch/runtime/core/result.h>
 #include <executorch/runtime/core/span.h>
 
-namespace executorch {
-namespace runtime {
+namespace executorch::runtime {
 
 /// Owns a piece of device memory and frees it when destroyed. It can be moved but not copied.
 class DeviceMemoryBuffer final {
@@ -47,5 +46,4 @@ class DeviceMemoryBuffer final {
   etensor::DeviceIndex index_ = 0;
 };
 
-}  // namespace runtime
-}  // namespace executorch
+}  // namespace executorch::runtime

@@ -5,8 +5,7 @@
 
 #include <executorch/runtime/platform/log.h>
 
-namespace executorch {
-namespace runtime {
+namespace executorch::runtime {
 
 typedef uint32_t error_code_t;
 
@@ -109,16 +108,13 @@ constexpr const char* to_string(const Error error) {
   return "Error::Unknown";
 }
 
-}  // namespace runtime
-}  // namespace executorch
+}  // namespace executorch::runtime
 
-namespace torch {
-namespace executor {
+namespace torch::executor {
 using ::executorch::runtime::Error;
 using ::executorch::runtime::error_code_t;
 using ::executorch::runtime::to_string;
-}  // namespace executor
-}  // namespace torch
+}  // namespace torch::executor
 
 /// Unless `cond__`, logs the message and returns Error::error__ (the bare enumerator name) from
 /// the calling function, which returns Error or Result.

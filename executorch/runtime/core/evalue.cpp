@@ -1,7 +1,6 @@
 #include <executorch/runtime/core/evalue.h>
 
-namespace executorch {
-namespace runtime {
+namespace executorch::runtime {
 namespace {
 
 /// Logs the mismatch; every accessor below goes through one of these two.
@@ -185,5 +184,4 @@ ET_EVALUE_ENUM(aten::Layout, Layout, toLayout())
 ET_EVALUE_ENUM(aten::Device, Device, toDevice())
 #undef ET_EVALUE_ENUM
 
-}  // namespace runtime
-}  // namespace executorch
+}  // namespace executorch::runtime

@@ -13,8 +13,7 @@
 #include <executorch/runtime/core/tag.h>
 #include <executorch/runtime/platform/assert.h>
 
-namespace executorch {
-namespace runtime {
+namespace executorch::runtime {
 
 struct EValue;
 
@@ -320,12 +319,9 @@ struct EValueReader<std::optional<T>> {
 };
 
 }  // namespace internal
-}  // namespace runtime
-}  // namespace executorch
+}  // namespace executorch::runtime
 
-namespace torch {
-namespace executor {
+namespace torch::executor {
 using ::executorch::runtime::BoxedEvalueList;
 using ::executorch::runtime::EValue;
-}  // namespace executor
-}  // namespace torch
+}  // namespace torch::executor

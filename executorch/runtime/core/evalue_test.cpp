@@ -7,8 +7,7 @@
 
 #include <executorch/runtime/core/exec_aten/testing_util/tensor_factory.h>
 
-namespace executorch {
-namespace runtime {
+namespace executorch::runtime {
 namespace {
 
 using aten::ScalarType;
@@ -133,5 +132,4 @@ TEST(BoxedEvalueList, OptionalTensorMayBeAbsentInTwoWays) {
 }
 
 }  // namespace
-}  // namespace runtime
-}  // namespace executorch
+}  // namespace executorch::runtime

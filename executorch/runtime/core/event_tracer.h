@@ -8,8 +8,7 @@
 #include <executorch/runtime/core/result.h>
 #include <executorch/runtime/platform/platform.h>
 
-namespace executorch {
-namespace runtime {
+namespace executorch::runtime {
 
 struct EValue;
 
@@ -154,11 +153,9 @@ class EventTracer {
   EventTracerProfilingLevel profiling_level_ = EventTracerProfilingLevel::kProfileAllEvents;
 };
 
-}  // namespace runtime
-}  // namespace executorch
+}  // namespace executorch::runtime
 
-namespace torch {
-namespace executor {
+namespace torch::executor {
 using ::executorch::runtime::AllocatorID;
 using ::executorch::runtime::ChainID;
 using ::executorch::runtime::DebugHandle;
@@ -174,5 +171,4 @@ using ::executorch::runtime::kUnsetChainId;
 using ::executorch::runtime::kUnsetDebugHandle;
 using ::executorch::runtime::kUnsetDelegateDebugIntId;
 using ::executorch::runtime::LoggedEValueType;
-}  // namespace executor
-}  // namespace torch
+}  // namespace torch::executor

@@ -7,9 +7,7 @@
 #include <executorch/runtime/core/event_tracer.h>
 #include <executorch/runtime/platform/compiler.h>
 
-namespace executorch {
-namespace runtime {
-namespace internal {
+namespace executorch::runtime::internal {
 
 constexpr bool event_tracer_enabled() {
 #ifdef ET_EVENT_TRACER_DISABLED
@@ -152,13 +150,9 @@ inline void event_tracer_set_bundled_input_index(EventTracer* event_tracer,
   }
 }
 
-}  // namespace internal
-}  // namespace runtime
-}  // namespace executorch
+}  // namespace executorch::runtime::internal
 
-namespace torch {
-namespace executor {
-namespace internal {
+namespace torch::executor::internal {
 using ::executorch::runtime::internal::event_tracer_begin_profiling_event;
 using ::executorch::runtime::internal::event_tracer_create_event_block;
 using ::executorch::runtime::internal::event_tracer_enabled;
@@ -172,6 +166,4 @@ using ::executorch::runtime::internal::EventTracerProfileInstructionScope;
 using ::executorch::runtime::internal::EventTracerProfileMethodScope;
 using ::executorch::runtime::internal::EventTracerProfileOpScope;
 using ::executorch::runtime::internal::EventTracerProfileScope;
-}  // namespace internal
-}  // namespace executor
-}  // namespace torch
+}  // namespace torch::executor::internal

@@ -7,8 +7,7 @@
 
 #include <executorch/runtime/core/event_tracer_hooks.h>
 
-namespace executorch {
-namespace runtime {
+namespace executorch::runtime {
 
 inline EventTracerEntry event_tracer_start_profiling_delegate(EventTracer* event_tracer,
                                                               const char* name,
@@ -55,14 +54,11 @@ void event_tracer_log_output_delegate(EventTracer* event_tracer, const char* nam
   }
 }
 
-}  // namespace runtime
-}  // namespace executorch
+}  // namespace executorch::runtime
 
-namespace torch {
-namespace executor {
+namespace torch::executor {
 using ::executorch::runtime::event_tracer_end_profiling_delegate;
 using ::executorch::runtime::event_tracer_log_output_delegate;
 using ::executorch::runtime::event_tracer_log_profiling_delegate;
 using ::executorch::runtime::event_tracer_start_profiling_delegate;
-}  // namespace executor
-}  // namespace torch
+}  // namespace torch::executor

@@ -7,8 +7,7 @@
 
 #include <executorch/runtime/core/event_tracer_hooks_delegate.h>
 
-namespace executorch {
-namespace runtime {
+namespace executorch::runtime {
 namespace {
 
 using namespace internal;
@@ -121,5 +120,4 @@ TEST(EventTracerHooks, ValuesAreLoggedByLevel) {
 }
 
 }  // namespace
-}  // namespace runtime
-}  // namespace executorch
+}  // namespace executorch::runtime

@@ -1,7 +1,6 @@
 #include <executorch/runtime/core/freeable_buffer.h>
 
-namespace executorch {
-namespace runtime {
+namespace executorch::runtime {
 
 FreeableBuffer::FreeableBuffer(FreeableBuffer&& rhs) noexcept
     : free_fn_(rhs.free_fn_),
@@ -48,5 +47,4 @@ Result<uint64_t> FreeableBuffer::data_uint64_type() const {
   return data_;
 }
 
-}  // namespace runtime
-}  // namespace executorch
+}  // namespace executorch::runtime

@@ -6,8 +6,7 @@
 #include <executorch/runtime/core/error.h>
 #include <executorch/runtime/core/result.h>
 
-namespace executorch {
-namespace runtime {
+namespace executorch::runtime {
 
 /// Bytes together with the function that frees them, which Free() or the destructor calls. A buffer
 /// can be moved but not copied; the moved-from buffer is empty. The bytes may lie in a foreign
@@ -58,11 +57,8 @@ class FreeableBuffer final {
   bool is_uint64_ = false;
 };
 
-}  // namespace runtime
-}  // namespace executorch
+}  // namespace executorch::runtime
 
-namespace torch {
-namespace executor {
+namespace torch::executor {
 using ::executorch::runtime::FreeableBuffer;
-}  // namespace executor
-}  // namespace torch
+}  // namespace torch::executor

@@ -5,8 +5,7 @@
 #include <type_traits>
 #include <utility>
 
-namespace executorch {
-namespace runtime {
+namespace executorch::runtime {
 
 /// A borrowed callable: two pointers, no allocation. The callable must outlive the reference, so
 /// this is a type for parameters, not for members.
@@ -43,5 +42,4 @@ class FunctionRef<Ret(Params...)> {
   intptr_t callable_ = 0;
 };
 
-}  // namespace runtime
-}  // namespace executorch
+}  // namespace executorch::runtime

@@ -18,9 +18,7 @@
 extern "C" void __asan_poison_memory_region(void const volatile* address, size_t size);
 #endif
 
-namespace executorch {
-namespace runtime {
-namespace internal {
+namespace executorch::runtime::internal {
 
 /// Allocates from a heap, and takes all pieces back in reset(). It keeps one block, as large as the
 /// most that was allocated between two recent resets, so that an allocation costs a few additions
@@ -154,6 +152,4 @@ class HeapAllocator : public MemoryAllocator {
   uint32_t rounds_ = 0;
 };
 
-}  // namespace internal
-}  // namespace runtime
-}  // namespace executorch
+}  // namespace executorch::runtime::internal

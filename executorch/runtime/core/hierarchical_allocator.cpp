@@ -1,7 +1,6 @@
 #include <executorch/runtime/core/hierarchical_allocator.h>
 
-namespace executorch {
-namespace runtime {
+namespace executorch::runtime {
 
 HierarchicalAllocator::HierarchicalAllocator(uint32_t n_allocators, MemoryAllocator* allocators)
     : buffers_(legacy_buffers_, n_allocators) {
@@ -35,5 +34,4 @@ Result<void*> HierarchicalAllocator::get_offset_address(uint32_t memory_id, size
   return static_cast<void*>(buffer.data() + offset_bytes);
 }
 
-}  // namespace runtime
-}  // namespace executorch
+}  // namespace executorch::runtime

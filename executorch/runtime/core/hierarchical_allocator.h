@@ -10,8 +10,7 @@
 #include <executorch/runtime/core/span.h>
 #include <executorch/runtime/platform/compiler.h>
 
-namespace executorch {
-namespace runtime {
+namespace executorch::runtime {
 
 /// The planned memory of a method: one buffer for each memory id. Everything is borrowed.
 class HierarchicalAllocator final {
@@ -45,11 +44,8 @@ class HierarchicalAllocator final {
   Span<const etensor::Device> devices_;
 };
 
-}  // namespace runtime
-}  // namespace executorch
+}  // namespace executorch::runtime
 
-namespace torch {
-namespace executor {
+namespace torch::executor {
 using ::executorch::runtime::HierarchicalAllocator;
-}  // namespace executor
-}  // namespace torch
+}  // namespace torch::executor

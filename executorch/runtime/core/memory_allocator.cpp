@@ -1,7 +1,6 @@
 #include <executorch/runtime/core/memory_allocator.h>
 
-namespace executorch {
-namespace runtime {
+namespace executorch::runtime {
 
 MemoryAllocator::MemoryAllocator(uint32_t size, uint8_t* base_address)
     : begin_(base_address), end_(base_address + size), cur_(base_address), size_(size) {
@@ -36,5 +35,4 @@ void* MemoryAllocator::allocate_array(size_t n, size_t element_bytes, size_t ali
   return allocate(bytes, alignment);
 }
 
-}  // namespace runtime
-}  // namespace executorch
+}  // namespace executorch::runtime

@@ -9,8 +9,7 @@
 #include <executorch/runtime/platform/log.h>
 #include <executorch/runtime/platform/profiler.h>  // for programs that include only this
 
-namespace executorch {
-namespace runtime {
+namespace executorch::runtime {
 
 /// Hands out pieces of one buffer of the caller, front to back; all are given back at once by
 /// reset(). The buffer must outlive the allocator. Subclasses may take memory from elsewhere.
@@ -83,11 +82,8 @@ class MemoryAllocator {
   const uint32_t size_;
 };
 
-}  // namespace runtime
-}  // namespace executorch
+}  // namespace executorch::runtime
 
-namespace torch {
-namespace executor {
+namespace torch::executor {
 using ::executorch::runtime::MemoryAllocator;
-}  // namespace executor
-}  // namespace torch
+}  // namespace torch::executor

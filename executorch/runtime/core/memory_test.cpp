@@ -15,8 +15,7 @@
 #include <executorch/runtime/core/temp_memory.h>
 #include <executorch/runtime/core/tensor_layout.h>
 
-namespace executorch {
-namespace runtime {
+namespace executorch::runtime {
 namespace {
 
 TEST(MemoryAllocator, AlignsAndStaysInsideTheBuffer) {
@@ -281,5 +280,4 @@ TEST(DeviceMemoryBuffer, OwnsItsMemoryThroughMoves) {
 }
 
 }  // namespace
-}  // namespace runtime
-}  // namespace executorch
+}  // namespace executorch::runtime

@@ -10,8 +10,7 @@
 #include <executorch/runtime/core/result.h>
 #include <executorch/runtime/core/tensor_layout.h>
 
-namespace executorch {
-namespace ET_RUNTIME_NAMESPACE {
+namespace executorch::ET_RUNTIME_NAMESPACE {
 
 /// Named data, such as weights in a file beside a program. Data that are a tensor also have a
 /// layout. All functions return NotFound for an unknown key.
@@ -30,5 +29,4 @@ class NamedDataMap {
   ET_NODISCARD virtual Result<const char*> get_key(uint32_t index) const = 0;
 };
 
-}  // namespace ET_RUNTIME_NAMESPACE
-}  // namespace executorch
+}  // namespace executorch::ET_RUNTIME_NAMESPACE

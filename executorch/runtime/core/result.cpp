@@ -1,14 +1,10 @@
 #include <executorch/runtime/core/result.h>
 
-namespace executorch {
-namespace runtime {
-namespace internal {
+namespace executorch::runtime::internal {
 
 void abort_on_error_access(Error error) {
   ET_CHECK_MSG(false, "Result holds %s, not a value; test ok() first", to_string(error));
   ET_UNREACHABLE();
 }
 
-}  // namespace internal
-}  // namespace runtime
-}  // namespace executorch
+}  // namespace executorch::runtime::internal

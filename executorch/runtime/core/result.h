@@ -7,8 +7,7 @@
 #include <executorch/runtime/core/error.h>
 #include <executorch/runtime/platform/assert.h>
 
-namespace executorch {
-namespace runtime {
+namespace executorch::runtime {
 namespace internal {
 
 /// Logs that a Result was used as if it held a value, and aborts.
@@ -72,14 +71,11 @@ class [[nodiscard]] Result final {
   bool has_error_;
 };
 
-}  // namespace runtime
-}  // namespace executorch
+}  // namespace executorch::runtime
 
-namespace torch {
-namespace executor {
+namespace torch::executor {
 using ::executorch::runtime::Result;
-}  // namespace executor
-}  // namespace torch
+}  // namespace torch::executor
 
 /// The value of a Result as an expression (a GNU statement expression): on an error the calling
 /// function returns it, after logging the message if one is given.

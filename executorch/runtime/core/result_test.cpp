@@ -8,8 +8,7 @@
 #include <executorch/runtime/core/allocation_failure.h>
 #include <executorch/runtime/core/freeable_buffer.h>
 
-namespace executorch {
-namespace runtime {
+namespace executorch::runtime {
 namespace {
 
 Result<int> half_of(int value) {
@@ -112,5 +111,4 @@ TEST(AllocationFailure, BecomesAnErrorAndAResultPasses) {
 }
 
 }  // namespace
-}  // namespace runtime
-}  // namespace executorch
+}  // namespace executorch::runtime

@@ -4,8 +4,7 @@
 
 #include <executorch/runtime/platform/assert.h>
 
-namespace executorch {
-namespace runtime {
+namespace executorch::runtime {
 
 /// A borrowed, mutable view of `size()` elements that lie side by side. `Span<const T>` only
 /// reads. Indexing is unchecked in release builds.
@@ -39,11 +38,8 @@ class Span final {
   size_t length_;
 };
 
-}  // namespace runtime
-}  // namespace executorch
+}  // namespace executorch::runtime
 
-namespace torch {
-namespace executor {
+namespace torch::executor {
 using ::executorch::runtime::Span;
-}  // namespace executor
-}  // namespace torch
+}  // namespace torch::executor

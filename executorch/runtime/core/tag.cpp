@@ -2,8 +2,7 @@
 
 #include <stdio.h>
 
-namespace executorch {
-namespace runtime {
+namespace executorch::runtime {
 
 #if ET_ENABLE_ENUM_STRINGS
 const char* tag_to_string(Tag tag) {
@@ -26,5 +25,4 @@ size_t tag_to_string(Tag tag, char* buffer, size_t buffer_size) {
   return needed < 0 ? 0 : static_cast<size_t>(needed);
 }
 
-}  // namespace runtime
-}  // namespace executorch
+}  // namespace executorch::runtime

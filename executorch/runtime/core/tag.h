@@ -10,8 +10,7 @@
 #undef None
 #endif
 
-namespace executorch {
-namespace runtime {
+namespace executorch::runtime {
 
 #define EXECUTORCH_FORALL_TAGS(_) \
   _(None)                         \
@@ -47,11 +46,8 @@ const char* tag_to_string(Tag tag);
 /// the number.
 size_t tag_to_string(Tag tag, char* buffer, size_t buffer_size);
 
-}  // namespace runtime
-}  // namespace executorch
+}  // namespace executorch::runtime
 
-namespace torch {
-namespace executor {
+namespace torch::executor {
 using ::executorch::runtime::Tag;
-}  // namespace executor
-}  // namespace torch
+}  // namespace torch::executor

@@ -5,9 +5,7 @@
 #define ET_MAX_SCRATCH_BYTES (size_t{1} << 30)
 #endif
 
-namespace executorch {
-namespace runtime {
-namespace internal {
+namespace executorch::runtime::internal {
 
 TempMemory::TempMemory(MemoryAllocator* allocator, MemoryAllocator* fallback)
     : allocator_(allocator != nullptr ? allocator : fallback), fallback_(fallback) {}
@@ -33,6 +31,4 @@ void* TempMemory::allocate(size_t size, size_t alignment) {
   return memory;
 }
 
-}  // namespace internal
-}  // namespace runtime
-}  // namespace executorch
+}  // namespace executorch::runtime::internal

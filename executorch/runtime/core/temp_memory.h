@@ -4,9 +4,7 @@
 
 #include <cstddef>
 
-namespace executorch {
-namespace runtime {
-namespace internal {
+namespace executorch::runtime::internal {
 
 /// The temporary memory of one call of a kernel or delegate, valid until it returns.
 class TempMemory {
@@ -28,6 +26,4 @@ class TempMemory {
   size_t taken_ = 0;
 };
 
-}  // namespace internal
-}  // namespace runtime
-}  // namespace executorch
+}  // namespace executorch::runtime::internal

@@ -3,8 +3,7 @@
 #include <executorch/runtime/core/exec_aten/util/dim_order_util.h>
 #include <executorch/runtime/core/exec_aten/util/scalar_type_util.h>
 
-namespace executorch {
-namespace ET_RUNTIME_NAMESPACE {
+namespace executorch::ET_RUNTIME_NAMESPACE {
 
 Result<const TensorLayout> TensorLayout::create(Span<const int32_t> sizes,
                                                 Span<const uint8_t> dim_order,
@@ -26,5 +25,4 @@ Result<const TensorLayout> TensorLayout::create(Span<const int32_t> sizes,
   return TensorLayout(sizes, dim_order, scalar_type, nbytes);
 }
 
-}  // namespace ET_RUNTIME_NAMESPACE
-}  // namespace executorch
+}  // namespace executorch::ET_RUNTIME_NAMESPACE

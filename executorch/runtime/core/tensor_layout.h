@@ -7,8 +7,7 @@
 #include <executorch/runtime/core/result.h>
 #include <executorch/runtime/core/span.h>
 
-namespace executorch {
-namespace ET_RUNTIME_NAMESPACE {
+namespace executorch::ET_RUNTIME_NAMESPACE {
 
 /// The shape of a dense tensor without its bytes. The spans are borrowed.
 class TensorLayout final {
@@ -38,5 +37,4 @@ class TensorLayout final {
   size_t nbytes_;
 };
 
-}  // namespace ET_RUNTIME_NAMESPACE
-}  // namespace executorch
+}  // namespace executorch::ET_RUNTIME_NAMESPACE

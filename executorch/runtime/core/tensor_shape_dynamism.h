@@ -2,8 +2,7 @@
 
 #include <cstdint>
 
-namespace executorch {
-namespace runtime {
+namespace executorch::runtime {
 
 /// How the sizes of a tensor may change after it was made. The rank never changes.
 enum class TensorShapeDynamism : uint8_t {
@@ -15,11 +14,8 @@ enum class TensorShapeDynamism : uint8_t {
   DYNAMIC_UNBOUND = 2,
 };
 
-}  // namespace runtime
-}  // namespace executorch
+}  // namespace executorch::runtime
 
-namespace torch {
-namespace executor {
+namespace torch::executor {
 using ::executorch::runtime::TensorShapeDynamism;
-}  // namespace executor
-}  // namespace torch
+}  // namespace torch::executor

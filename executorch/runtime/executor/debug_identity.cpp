@@ -6,8 +6,7 @@
 #include <cstdio>
 #include <cstring>
 
-namespace executorch {
-namespace runtime {
+namespace executorch::runtime {
 namespace {
 
 namespace fb = executorch_flatbuffer;
@@ -157,5 +156,4 @@ bool DebugIdentity::delegated(const char* method, size_t chain, size_t instructi
   return false;
 }
 
-}  // namespace runtime
-}  // namespace executorch
+}  // namespace executorch::runtime

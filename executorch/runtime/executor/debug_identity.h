@@ -13,8 +13,7 @@ struct DelegateCallIdentity;
 struct MethodIdentity;
 }  // namespace executorch_flatbuffer
 
-namespace executorch {
-namespace runtime {
+namespace executorch::runtime {
 
 /// The place of one instruction. No text is null; what is not known is "" or 0. Texts live as long
 /// as the program.
@@ -69,5 +68,4 @@ class DebugIdentity final {
   const executorch_flatbuffer::DebugIdentity* root_;
 };
 
-}  // namespace runtime
-}  // namespace executorch
+}  // namespace executorch::runtime

@@ -5,8 +5,7 @@
 
 #include <string>
 
-namespace executorch {
-namespace runtime {
+namespace executorch::runtime {
 namespace {
 
 namespace fb = executorch_flatbuffer;
@@ -240,5 +239,4 @@ TEST(DebugIdentity, ErrorsOfFusedInstructionsNameTheOneThatFailed) {
 }
 
 }  // namespace
-}  // namespace runtime
-}  // namespace executorch
+}  // namespace executorch::runtime

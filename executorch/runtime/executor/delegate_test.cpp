@@ -8,8 +8,7 @@
 #include <map>
 #include <string>
 
-namespace executorch {
-namespace runtime {
+namespace executorch::runtime {
 namespace {
 
 using testing::DelegateSpec;
@@ -389,5 +388,4 @@ TEST_F(ExternalDataTest, FewerBytesThanTheLayoutSaysAreRefused) {
 }
 
 }  // namespace
-}  // namespace runtime
-}  // namespace executorch
+}  // namespace executorch::runtime

@@ -7,8 +7,7 @@
 #include <cstring>
 #include <string>
 
-namespace executorch {
-namespace runtime {
+namespace executorch::runtime {
 namespace {
 
 using aten::ScalarType;
@@ -390,5 +389,4 @@ TEST(Method, MovedFromCannotBeUsed) {
 }
 
 }  // namespace
-}  // namespace runtime
-}  // namespace executorch
+}  // namespace executorch::runtime

@@ -2,9 +2,7 @@
 
 #include <cstring>
 
-namespace executorch {
-namespace runtime {
-namespace internal {
+namespace executorch::runtime::internal {
 namespace {
 
 namespace fb = executorch_flatbuffer;
@@ -256,6 +254,4 @@ Error validate_instructions(const PlanScope& scope) {
   return Error::Ok;
 }
 
-}  // namespace internal
-}  // namespace runtime
-}  // namespace executorch
+}  // namespace executorch::runtime::internal

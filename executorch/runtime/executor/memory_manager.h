@@ -6,8 +6,7 @@
 #include <executorch/runtime/core/memory_allocator.h>
 #include <executorch/runtime/platform/assert.h>
 
-namespace executorch {
-namespace runtime {
+namespace executorch::runtime {
 
 class MemoryManager final {
  public:
@@ -58,11 +57,8 @@ class MemoryManager final {
   MemoryAllocator* temp_allocator_;
 };
 
-}  // namespace runtime
-}  // namespace executorch
+}  // namespace executorch::runtime
 
-namespace torch {
-namespace executor {
+namespace torch::executor {
 using ::executorch::runtime::MemoryManager;
-}  // namespace executor
-}  // namespace torch
+}  // namespace torch::executor

@@ -1,9 +1,7 @@
 #include <executorch/runtime/executor/merged_data_map.h>
 #include <executorch/runtime/platform/log.h>
 
-namespace executorch {
-namespace runtime {
-namespace internal {
+namespace executorch::runtime::internal {
 
 Result<MergedDataMap> MergedDataMap::load(const NamedDataMap* first, const NamedDataMap* second) {
   ET_CHECK_OR_RETURN_ERROR(first != nullptr && second != nullptr, InvalidArgument,
@@ -41,6 +39,4 @@ Result<const char*> MergedDataMap::get_key(uint32_t index) const {
   return index < first_keys_ ? first_->get_key(index) : second_->get_key(index - first_keys_);
 }
 
-}  // namespace internal
-}  // namespace runtime
-}  // namespace executorch
+}  // namespace executorch::runtime::internal

@@ -2,9 +2,7 @@
 
 #include <executorch/runtime/core/named_data_map.h>
 
-namespace executorch {
-namespace runtime {
-namespace internal {
+namespace executorch::runtime::internal {
 
 /// Two maps as one; keys are looked up in the first map first. Borrows both.
 class MergedDataMap final : public NamedDataMap {
@@ -31,6 +29,4 @@ class MergedDataMap final : public NamedDataMap {
   uint32_t second_keys_;
 };
 
-}  // namespace internal
-}  // namespace runtime
-}  // namespace executorch
+}  // namespace executorch::runtime::internal

@@ -9,8 +9,7 @@
 
 #include <cstring>
 
-namespace executorch {
-namespace runtime {
+namespace executorch::runtime {
 namespace {
 
 // What an instruction costs when it runs again, in units of some hundred nanoseconds, as jumps and
@@ -472,5 +471,4 @@ Error Method::finish() {
   return Error::Ok;
 }
 
-}  // namespace runtime
-}  // namespace executorch
+}  // namespace executorch::runtime

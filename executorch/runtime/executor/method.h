@@ -28,8 +28,7 @@ namespace executorch_flatbuffer {
 struct ExecutionPlan;
 }  // namespace executorch_flatbuffer
 
-namespace executorch {
-namespace runtime {
+namespace executorch::runtime {
 
 class Program;
 
@@ -261,11 +260,8 @@ class Method final {
   State state_;
 };
 
-}  // namespace runtime
-}  // namespace executorch
+}  // namespace executorch::runtime
 
-namespace torch {
-namespace executor {
+namespace torch::executor {
 using ::executorch::runtime::Method;
-}  // namespace executor
-}  // namespace torch
+}  // namespace torch::executor

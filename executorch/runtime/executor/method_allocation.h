@@ -3,9 +3,7 @@
 #include <executorch/runtime/core/memory_allocator.h>
 #include <executorch/runtime/core/result.h>
 
-namespace executorch {
-namespace runtime {
-namespace internal {
+namespace executorch::runtime::internal {
 
 /// Room for `n` Ts, uninitialised and never null, that lasts as long as the allocator's memory.
 template <typename T>
@@ -16,6 +14,4 @@ Result<T*> allocate_list(MemoryAllocator& allocator, size_t n) {
   return list;
 }
 
-}  // namespace internal
-}  // namespace runtime
-}  // namespace executorch
+}  // namespace executorch::runtime::internal

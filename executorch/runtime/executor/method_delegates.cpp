@@ -7,8 +7,7 @@
 #include <cstring>
 #include <new>
 
-namespace executorch {
-namespace runtime {
+namespace executorch::runtime {
 namespace {
 
 namespace fb = executorch_flatbuffer;
@@ -200,5 +199,4 @@ Error Method::check_written(const Instruction& instruction, uint32_t* calls, uin
   return Error::Ok;
 }
 
-}  // namespace runtime
-}  // namespace executorch
+}  // namespace executorch::runtime

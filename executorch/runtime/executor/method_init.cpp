@@ -18,8 +18,7 @@
 #define ET_MAX_WORK 10000000000
 #endif
 
-namespace executorch {
-namespace runtime {
+namespace executorch::runtime {
 namespace {
 
 namespace fb = executorch_flatbuffer;
@@ -275,5 +274,4 @@ Method::~Method() {
   }
 }
 
-}  // namespace runtime
-}  // namespace executorch
+}  // namespace executorch::runtime

@@ -5,8 +5,7 @@
 #include <cstring>
 #include <new>
 
-namespace executorch {
-namespace runtime {
+namespace executorch::runtime {
 namespace {
 
 namespace fb = executorch_flatbuffer;
@@ -224,5 +223,4 @@ Error Method::init_instructions(Span<const Kernel> kernels) {
   return InstructionBuilder(state_, kernels).build();
 }
 
-}  // namespace runtime
-}  // namespace executorch
+}  // namespace executorch::runtime

@@ -9,8 +9,7 @@
 #include <cmath>
 #include <cstring>
 
-namespace executorch {
-namespace runtime {
+namespace executorch::runtime {
 namespace {
 
 namespace fb = executorch_flatbuffer;
@@ -263,5 +262,4 @@ Result<Tensor> Method::get_attribute(std::string_view attribute) {
   return Error::NotFound;
 }
 
-}  // namespace runtime
-}  // namespace executorch
+}  // namespace executorch::runtime

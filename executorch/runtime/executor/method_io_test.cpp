@@ -3,8 +3,7 @@
 
 #include <cstring>
 
-namespace executorch {
-namespace runtime {
+namespace executorch::runtime {
 namespace {
 
 using aten::ScalarType;
@@ -89,5 +88,4 @@ TEST(MethodIo, ValuesAreCopiedToRoomThatIsThere) {
 }
 
 }  // namespace
-}  // namespace runtime
-}  // namespace executorch
+}  // namespace executorch::runtime

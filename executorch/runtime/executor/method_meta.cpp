@@ -4,8 +4,7 @@
 
 #include <string_view>
 
-namespace executorch {
-namespace runtime {
+namespace executorch::runtime {
 namespace {
 
 namespace fb = executorch_flatbuffer;
@@ -203,5 +202,4 @@ size_t MethodMeta::num_instructions() const {
   return count;
 }
 
-}  // namespace runtime
-}  // namespace executorch
+}  // namespace executorch::runtime

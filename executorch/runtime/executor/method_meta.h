@@ -16,8 +16,7 @@ struct ExecutionPlan;
 struct Tensor;
 }  // namespace executorch_flatbuffer
 
-namespace executorch {
-namespace runtime {
+namespace executorch::runtime {
 
 /// One tensor of a method. A view of the program, which must outlive it.
 class TensorInfo final {
@@ -112,12 +111,9 @@ class MethodMeta final {
   const executorch_flatbuffer::ExecutionPlan* plan_;
 };
 
-}  // namespace runtime
-}  // namespace executorch
+}  // namespace executorch::runtime
 
-namespace torch {
-namespace executor {
+namespace torch::executor {
 using ::executorch::runtime::MethodMeta;
 using ::executorch::runtime::TensorInfo;
-}  // namespace executor
-}  // namespace torch
+}  // namespace torch::executor

@@ -9,8 +9,7 @@
 
 #include <cstdint>
 
-namespace executorch {
-namespace runtime {
+namespace executorch::runtime {
 
 /// An instruction whose kernel, delegate and arguments have been looked up.
 struct Instruction {
@@ -81,5 +80,4 @@ using MethodRewriter = void (*)(const MethodDraft& method);
 /// rewriter until now. Not thread-safe: call it from static initialisers or at the start of a program.
 MethodRewriter set_method_rewriter(MethodRewriter rewriter);
 
-}  // namespace runtime
-}  // namespace executorch
+}  // namespace executorch::runtime

@@ -1,8 +1,7 @@
 #include <executorch/runtime/executor/method_rewriter.h>
 #include <executorch/runtime/executor/testing_util/loaded_method.h>
 
-namespace executorch {
-namespace runtime {
+namespace executorch::runtime {
 namespace {
 
 using testing::LoadedMethod;
@@ -73,5 +72,4 @@ TEST_F(RewriterTest, AKernelMayGetAnotherFunctionAndOtherArguments) {
 }
 
 }  // namespace
-}  // namespace runtime
-}  // namespace executorch
+}  // namespace executorch::runtime

@@ -3,8 +3,7 @@
 
 #include <limits>
 
-namespace executorch {
-namespace runtime {
+namespace executorch::runtime {
 namespace {
 
 using aten::ScalarType;
@@ -487,5 +486,4 @@ TEST(MethodMeta, TellsThatSizesAreFixed) {
 }
 
 }  // namespace
-}  // namespace runtime
-}  // namespace executorch
+}  // namespace executorch::runtime

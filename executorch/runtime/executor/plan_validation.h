@@ -5,9 +5,7 @@
 
 #include <cstdint>
 
-namespace executorch {
-namespace runtime {
-namespace internal {
+namespace executorch::runtime::internal {
 
 /// One method's plan during validation. The functions below are called in the order of their
 /// declarations, and each relies on what the earlier ones have checked.
@@ -58,6 +56,4 @@ inline bool is_constant(const executorch_flatbuffer::Tensor& tensor) {
           extra->location() == executorch_flatbuffer::TensorDataLocation::EXTERNAL);
 }
 
-}  // namespace internal
-}  // namespace runtime
-}  // namespace executorch
+}  // namespace executorch::runtime::internal

@@ -8,8 +8,7 @@
 #include <cstring>
 #include <string_view>
 
-namespace executorch {
-namespace runtime {
+namespace executorch::runtime {
 namespace {
 
 using SegmentInfo = DataLoader::SegmentInfo;
@@ -244,5 +243,4 @@ Error Program::load_initial_state(size_t state_index, size_t nbytes, void* buffe
   return Error::Ok;
 }
 
-}  // namespace runtime
-}  // namespace executorch
+}  // namespace executorch::runtime

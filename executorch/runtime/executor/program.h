@@ -21,8 +21,7 @@ struct ExecutionPlan;
 struct Program;
 }  // namespace executorch_flatbuffer
 
-namespace executorch {
-namespace runtime {
+namespace executorch::runtime {
 
 namespace internal {
 
@@ -147,11 +146,8 @@ class Program final {
   mutable internal::LazySegment identity_;
 };
 
-}  // namespace runtime
-}  // namespace executorch
+}  // namespace executorch::runtime
 
-namespace torch {
-namespace executor {
+namespace torch::executor {
 using ::executorch::runtime::Program;
-}  // namespace executor
-}  // namespace torch
+}  // namespace torch::executor

@@ -3,8 +3,7 @@
 #include <cstring>
 #include <thread>
 
-namespace executorch {
-namespace runtime {
+namespace executorch::runtime {
 namespace {
 
 using testing::BytesLoader;
@@ -341,5 +340,4 @@ TEST(ProgramValidation, UnboundedTensorIsRefusedWhenItsMethodIsLoaded) {
 }
 
 }  // namespace
-}  // namespace runtime
-}  // namespace executorch
+}  // namespace executorch::runtime

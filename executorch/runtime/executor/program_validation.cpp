@@ -5,9 +5,7 @@
 
 #include <cstring>
 
-namespace executorch {
-namespace runtime {
-namespace internal {
+namespace executorch::runtime::internal {
 namespace {
 
 namespace fb = executorch_flatbuffer;
@@ -143,6 +141,4 @@ Error validate_program(const void* data, const ProgramFile& file) {
   return Error::Ok;
 }
 
-}  // namespace internal
-}  // namespace runtime
-}  // namespace executorch
+}  // namespace executorch::runtime::internal

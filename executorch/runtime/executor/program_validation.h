@@ -10,9 +10,7 @@ struct ExecutionPlan;
 struct Program;
 }  // namespace executorch_flatbuffer
 
-namespace executorch {
-namespace runtime {
-namespace internal {
+namespace executorch::runtime::internal {
 
 /// The file that a program's flatbuffer came in.
 struct ProgramFile {
@@ -33,6 +31,4 @@ struct ProgramFile {
 /// Returns InvalidProgram, or Ok.
 ET_NODISCARD Error validate_program(const void* data, const ProgramFile& file);
 
-}  // namespace internal
-}  // namespace runtime
-}  // namespace executorch
+}  // namespace executorch::runtime::internal

@@ -4,9 +4,7 @@
 
 #include <algorithm>
 
-namespace executorch {
-namespace runtime {
-namespace internal {
+namespace executorch::runtime::internal {
 
 uint32_t PteDataMap::num_keys() const {
   const auto* entries = program_->named_data();
@@ -78,6 +76,4 @@ Result<const char*> PteDataMap::get_key(uint32_t index) const {
   return program_->named_data()->Get(index)->key()->c_str();
 }
 
-}  // namespace internal
-}  // namespace runtime
-}  // namespace executorch
+}  // namespace executorch::runtime::internal

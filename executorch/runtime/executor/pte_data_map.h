@@ -8,9 +8,7 @@ struct NamedData;
 struct Program;
 }  // namespace executorch_flatbuffer
 
-namespace executorch {
-namespace runtime {
-namespace internal {
+namespace executorch::runtime::internal {
 
 /// The named data inside a program: opaque bytes without a tensor layout, one segment per key.
 /// Needs a validated program; borrows it and the loader.
@@ -46,6 +44,4 @@ class PteDataMap final : public NamedDataMap {
   const uint32_t* order_ = nullptr;
 };
 
-}  // namespace internal
-}  // namespace runtime
-}  // namespace executorch
+}  // namespace executorch::runtime::internal

@@ -9,9 +9,7 @@
 #include <cstring>
 #include <new>
 
-namespace executorch {
-namespace runtime {
-namespace deserialization {
+namespace executorch::runtime::deserialization {
 namespace {
 
 namespace fb = executorch_flatbuffer;
@@ -181,6 +179,4 @@ Result<void*> TensorParser::find_external(const fb::Tensor& tensor, size_t nbyte
   return const_cast<void*>(constant->buffer.data());
 }
 
-}  // namespace deserialization
-}  // namespace runtime
-}  // namespace executorch
+}  // namespace executorch::runtime::deserialization

@@ -15,8 +15,7 @@ struct ExecutionPlan;
 struct Tensor;
 }  // namespace executorch_flatbuffer
 
-namespace executorch {
-namespace runtime {
+namespace executorch::runtime {
 
 class Program;
 
@@ -62,5 +61,4 @@ class TensorParser {
 };
 
 }  // namespace deserialization
-}  // namespace runtime
-}  // namespace executorch
+}  // namespace executorch::runtime

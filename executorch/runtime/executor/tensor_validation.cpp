@@ -5,9 +5,7 @@
 
 #include <c10/util/safe_numerics.h>
 
-namespace executorch {
-namespace runtime {
-namespace internal {
+namespace executorch::runtime::internal {
 namespace {
 
 namespace fb = executorch_flatbuffer;
@@ -175,6 +173,4 @@ Error validate_tensor(const PlanScope& plan, uint32_t index) {
   return validate_data(scope, nbytes);
 }
 
-}  // namespace internal
-}  // namespace runtime
-}  // namespace executorch
+}  // namespace executorch::runtime::internal

@@ -8,8 +8,7 @@
 #include <string>
 #include <thread>
 
-namespace executorch {
-namespace runtime {
+namespace executorch::runtime {
 namespace {
 
 using testing::BytesLoader;
@@ -136,5 +135,4 @@ TEST(Threads, OthersLoadWhileSomeRun) {
 }
 
 }  // namespace
-}  // namespace runtime
-}  // namespace executorch
+}  // namespace executorch::runtime

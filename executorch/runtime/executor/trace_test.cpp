@@ -5,8 +5,7 @@
 
 #include <string>
 
-namespace executorch {
-namespace runtime {
+namespace executorch::runtime {
 namespace {
 
 using testing::LoadedMethod;
@@ -186,5 +185,4 @@ TEST_F(TraceTest, AMethodWhoseOutputsAreAllLoggedIsNotRewritten) {
 }
 
 }  // namespace
-}  // namespace runtime
-}  // namespace executorch
+}  // namespace executorch::runtime

@@ -1,8 +1,6 @@
 #include <executorch/runtime/executor/plan_validation.h>
 
-namespace executorch {
-namespace runtime {
-namespace internal {
+namespace executorch::runtime::internal {
 namespace {
 
 namespace fb = executorch_flatbuffer;
@@ -132,6 +130,4 @@ Error validate_values(const PlanScope& scope) {
   return Error::Ok;
 }
 
-}  // namespace internal
-}  // namespace runtime
-}  // namespace executorch
+}  // namespace executorch::runtime::internal

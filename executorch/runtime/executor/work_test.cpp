@@ -5,8 +5,7 @@
 #include <functional>
 #include <string>
 
-namespace executorch {
-namespace runtime {
+namespace executorch::runtime {
 namespace {
 
 using aten::ScalarType;
@@ -181,5 +180,4 @@ TEST(Loading, NamesAreBounded) {
 }
 
 }  // namespace
-}  // namespace runtime
-}  // namespace executorch
+}  // namespace executorch::runtime

@@ -2,9 +2,7 @@
 
 #include <executorch/runtime/core/exec_aten/util/scalar_type_util.h>
 
-namespace executorch {
-namespace ET_RUNTIME_NAMESPACE {
-namespace internal {
+namespace executorch::ET_RUNTIME_NAMESPACE::internal {
 namespace {
 
 // In the order of ArgKind; numbers and enumerators have rules of their own below.
@@ -166,6 +164,4 @@ bool check_arguments(KernelRuntimeContext& context, Span<EValue*> args, const Ar
   return error == Error::Ok;
 }
 
-}  // namespace internal
-}  // namespace ET_RUNTIME_NAMESPACE
-}  // namespace executorch
+}  // namespace executorch::ET_RUNTIME_NAMESPACE::internal

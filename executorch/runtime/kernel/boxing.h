@@ -217,12 +217,10 @@ static runtime::Kernel make_boxed_kernel(const char* name, FuncType) {
 }  // namespace extension
 }  // namespace executorch
 
-namespace torch {
-namespace executor {
+namespace torch::executor {
 using ::executorch::extension::make_boxed_kernel;
 using ::executorch::extension::WrapUnboxedIntoFunctor;
-}  // namespace executor
-}  // namespace torch
+}  // namespace torch::executor
 
 /// A table row: an operator's whole name and the function that computes it. What follows is not
 /// compiled; the build reads it from the source (tools/cmake/OperatorRows.cmake):

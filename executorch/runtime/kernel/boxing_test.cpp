@@ -6,8 +6,7 @@
 
 #include <executorch/runtime/core/exec_aten/testing_util/tensor_factory.h>
 
-namespace executorch {
-namespace runtime {
+namespace executorch::runtime {
 namespace {
 
 using aten::ScalarType;
@@ -237,5 +236,4 @@ TEST(KernelRuntimeContext, TemporaryMemoryMayBeMissingOrUsedUp) {
 }
 
 }  // namespace
-}  // namespace runtime
-}  // namespace executorch
+}  // namespace executorch::runtime

@@ -1,7 +1,6 @@
 #include <executorch/runtime/kernel/kernel_runtime_context.h>
 
-namespace executorch {
-namespace ET_RUNTIME_NAMESPACE {
+namespace executorch::ET_RUNTIME_NAMESPACE {
 
 Result<void*> KernelRuntimeContext::allocate_temp(size_t size, size_t alignment) {
   ET_CHECK_OR_RETURN_ERROR(temp_memory_.allocator() != nullptr, NotFound,
@@ -12,5 +11,4 @@ Result<void*> KernelRuntimeContext::allocate_temp(size_t size, size_t alignment)
   return memory;
 }
 
-}  // namespace ET_RUNTIME_NAMESPACE
-}  // namespace executorch
+}  // namespace executorch::ET_RUNTIME_NAMESPACE

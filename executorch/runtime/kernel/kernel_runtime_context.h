@@ -13,8 +13,7 @@
 
 #include <cstdint>
 
-namespace executorch {
-namespace ET_RUNTIME_NAMESPACE {
+namespace executorch::ET_RUNTIME_NAMESPACE {
 
 /// The context of one call of a kernel: the kernel reports failure to it, and takes memory from it
 /// that lives until the call ends.
@@ -72,19 +71,14 @@ class KernelRuntimeContext {
   Span<EValue*> failed_args_;
 };
 
-}  // namespace ET_RUNTIME_NAMESPACE
-}  // namespace executorch
+}  // namespace executorch::ET_RUNTIME_NAMESPACE
 
 // Spellings of earlier releases.
-namespace executorch {
-namespace aten {
+namespace executorch::aten {
 using RuntimeContext = ::executorch::ET_RUNTIME_NAMESPACE::KernelRuntimeContext;
-}  // namespace aten
-}  // namespace executorch
+}  // namespace executorch::aten
 
-namespace torch {
-namespace executor {
+namespace torch::executor {
 using ::executorch::ET_RUNTIME_NAMESPACE::KernelRuntimeContext;
 using RuntimeContext = ::executorch::ET_RUNTIME_NAMESPACE::KernelRuntimeContext;
-}  // namespace executor
-}  // namespace torch
+}  // namespace torch::executor

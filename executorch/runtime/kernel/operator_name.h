@@ -2,8 +2,7 @@
 
 #include <cstddef>
 
-namespace executorch {
-namespace runtime {
+namespace executorch::runtime {
 
 /// An operator's name as a constant that may be a template argument (C++20).
 template <std::size_t N>
@@ -18,8 +17,7 @@ struct OperatorName {
   constexpr operator const char*() const { return value; }
 };
 
-}  // namespace runtime
-}  // namespace executorch
+}  // namespace executorch::runtime
 
 /// The type of a name in a template's parameters, and the definition of such a name.
 #if defined(__cpp_nontype_template_args) && __cpp_nontype_template_args >= 201911L

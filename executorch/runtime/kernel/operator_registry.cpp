@@ -8,8 +8,7 @@
 #endif
 #endif
 
-namespace executorch {
-namespace ET_RUNTIME_NAMESPACE {
+namespace executorch::ET_RUNTIME_NAMESPACE {
 namespace {
 
 // All zero before the program starts, so that it costs no bytes of the executable and static
@@ -205,5 +204,4 @@ Error register_kernels(const Span<const Kernel> kernels, const char* origin) {
   return first_error;
 }
 
-}  // namespace ET_RUNTIME_NAMESPACE
-}  // namespace executorch
+}  // namespace executorch::ET_RUNTIME_NAMESPACE

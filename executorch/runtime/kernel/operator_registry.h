@@ -22,8 +22,7 @@
            et_meta__.dim_order_.size());                                                         \
   }
 
-namespace executorch {
-namespace ET_RUNTIME_NAMESPACE {
+namespace executorch::ET_RUNTIME_NAMESPACE {
 
 /// A kernel as the executor calls it. `args` are the operator's arguments in schema order with
 /// the outputs; failure is reported through the context.
@@ -137,11 +136,9 @@ Span<const Kernel> get_registered_kernels();
 Error register_kernels(const Span<const Kernel>, const char* origin = nullptr);
 Error register_kernel(const Kernel& kernel);
 
-}  // namespace ET_RUNTIME_NAMESPACE
-}  // namespace executorch
+}  // namespace executorch::ET_RUNTIME_NAMESPACE
 
-namespace torch {
-namespace executor {
+namespace torch::executor {
 using ::executorch::ET_RUNTIME_NAMESPACE::Kernel;
 using ::executorch::ET_RUNTIME_NAMESPACE::KernelKey;
 using ::executorch::ET_RUNTIME_NAMESPACE::OpFunction;
@@ -170,5 +167,4 @@ inline ArrayRef<Kernel> get_kernels() {
   return {kernels.data(), kernels.size()};
 }
 
-}  // namespace executor
-}  // namespace torch
+}  // namespace torch::executor

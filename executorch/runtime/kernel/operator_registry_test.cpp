@@ -5,8 +5,7 @@
 
 #include <gtest/gtest.h>
 
-namespace executorch {
-namespace runtime {
+namespace executorch::runtime {
 namespace {
 
 using aten::ScalarType;
@@ -133,5 +132,4 @@ TEST(OperatorRegistry, FullTableIsAnError) {
 }
 
 }  // namespace
-}  // namespace runtime
-}  // namespace executorch
+}  // namespace executorch::runtime

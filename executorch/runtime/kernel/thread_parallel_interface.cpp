@@ -2,8 +2,7 @@
 
 #include <executorch/runtime/core/error.h>
 
-namespace executorch {
-namespace extension {
+namespace executorch::extension {
 namespace {
 
 internal::ParallelForFunction pool_parallel_for = nullptr;
@@ -60,5 +59,4 @@ void internal::set_parallel_for(ParallelForFunction function, ThreadCountFunctio
   pool_thread_count = count;
 }
 
-}  // namespace extension
-}  // namespace executorch
+}  // namespace executorch::extension

@@ -4,8 +4,7 @@
 
 #include <executorch/runtime/core/function_ref.h>
 
-namespace executorch {
-namespace extension {
+namespace executorch::extension {
 
 /// Calls f(a, b) on ranges that together are [begin, end), each of at least `grain_size` elements
 /// where there are as many, on the pool's threads if there is a pool and on this one otherwise.
@@ -38,14 +37,11 @@ using ThreadCountFunction = int64_t (*)();
 void set_parallel_for(ParallelForFunction function, ThreadCountFunction count = nullptr);
 
 }  // namespace internal
-}  // namespace extension
-}  // namespace executorch
+}  // namespace executorch::extension
 
-namespace torch {
-namespace executor {
+namespace torch::executor {
 using ::executorch::extension::get_thread_count;
 using ::executorch::extension::get_thread_num;
 using ::executorch::extension::parallel_for;
 using ::executorch::extension::set_thread_num;
-}  // namespace executor
-}  // namespace torch
+}  // namespace torch::executor

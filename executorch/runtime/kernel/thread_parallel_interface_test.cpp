@@ -2,8 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace executorch {
-namespace extension {
+namespace executorch::extension {
 namespace {
 
 TEST(ParallelFor, SerialLoopCoversTheRangeOnce) {
@@ -52,5 +51,4 @@ TEST(ParallelFor, ThreadNumberIsPerThread) {
 }
 
 }  // namespace
-}  // namespace extension
-}  // namespace executorch
+}  // namespace executorch::extension

@@ -3,9 +3,7 @@
 
 #include <cstring>
 
-namespace executorch {
-namespace runtime {
-namespace internal {
+namespace executorch::runtime::internal {
 namespace {
 
 constexpr char kPrefix[] = "native_call_";
@@ -65,6 +63,4 @@ void call_traced(const char* name, const char* overload, OpFunction kernel,
   }
 }
 
-}  // namespace internal
-}  // namespace runtime
-}  // namespace executorch
+}  // namespace executorch::runtime::internal

@@ -3,9 +3,7 @@
 #include <executorch/runtime/kernel/kernel_runtime_context.h>
 #include <executorch/runtime/kernel/operator_registry.h>
 
-namespace executorch {
-namespace runtime {
-namespace internal {
+namespace executorch::runtime::internal {
 
 /// Calls `kernel`, and reports it to the context's tracer as native_call_<operator>, the operator
 /// without its namespace: the time at level kProfileAllEvents, then what it computed at level
@@ -16,6 +14,4 @@ namespace internal {
 void call_traced(const char* name, const char* overload, OpFunction kernel,
                  KernelRuntimeContext& context, Span<EValue*> args);
 
-}  // namespace internal
-}  // namespace runtime
-}  // namespace executorch
+}  // namespace executorch::runtime::internal

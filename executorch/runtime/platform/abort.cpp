@@ -2,12 +2,10 @@
 
 #include <executorch/runtime/platform/platform.h>
 
-namespace executorch {
-namespace runtime {
+namespace executorch::runtime {
 
 void runtime_abort() {
   pal_abort();
 }
 
-}  // namespace runtime
-}  // namespace executorch
+}  // namespace executorch::runtime

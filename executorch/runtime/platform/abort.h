@@ -2,18 +2,14 @@
 
 #include <executorch/runtime/platform/compiler.h>
 
-namespace executorch {
-namespace runtime {
+namespace executorch::runtime {
 
 /// Ends the program through the platform layer. For broken preconditions of the calling code only;
 /// bad data is reported as an Error.
 ET_NORETURN void runtime_abort();
 
-}  // namespace runtime
-}  // namespace executorch
+}  // namespace executorch::runtime
 
-namespace torch {
-namespace executor {
+namespace torch::executor {
 using ::executorch::runtime::runtime_abort;
-}  // namespace executor
-}  // namespace torch
+}  // namespace torch::executor

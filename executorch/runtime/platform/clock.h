@@ -2,8 +2,7 @@
 
 #include <executorch/runtime/platform/platform.h>
 
-namespace executorch {
-namespace runtime {
+namespace executorch::runtime {
 
 /// Platform ticks as nanoseconds.
 inline uint64_t ticks_to_ns(et_timestamp_t ticks) {
@@ -11,11 +10,8 @@ inline uint64_t ticks_to_ns(et_timestamp_t ticks) {
   return static_cast<uint64_t>(ticks) * ratio.numerator / ratio.denominator;
 }
 
-}  // namespace runtime
-}  // namespace executorch
+}  // namespace executorch::runtime
 
-namespace torch {
-namespace executor {
+namespace torch::executor {
 using ::executorch::runtime::ticks_to_ns;
-}  // namespace executor
-}  // namespace torch
+}  // namespace torch::executor

@@ -4,9 +4,7 @@
 
 #include <executorch/runtime/platform/platform.h>
 
-namespace executorch {
-namespace runtime {
-namespace internal {
+namespace executorch::runtime::internal {
 namespace {
 
 constexpr size_t kMaxMessageBytes = 256;
@@ -53,6 +51,4 @@ void logf(LogLevel level, const char* filename, const char* function, size_t lin
   va_end(args);
 }
 
-}  // namespace internal
-}  // namespace runtime
-}  // namespace executorch
+}  // namespace executorch::runtime::internal

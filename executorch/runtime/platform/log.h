@@ -18,8 +18,7 @@
 #define ET_LOG_ENABLED 1
 #endif
 
-namespace executorch {
-namespace runtime {
+namespace executorch::runtime {
 
 enum class LogLevel : uint8_t {
   Debug,
@@ -43,14 +42,11 @@ void vlogf(LogLevel level, et_timestamp_t timestamp, const char* filename, const
            size_t line, const char* format, va_list args);
 
 }  // namespace internal
-}  // namespace runtime
-}  // namespace executorch
+}  // namespace executorch::runtime
 
-namespace torch {
-namespace executor {
+namespace torch::executor {
 using ::executorch::runtime::LogLevel;
-}  // namespace executor
-}  // namespace torch
+}  // namespace torch::executor
 
 #define ET_LOG(_level, _format, ...)                                                          \
   do {                                                                                        \

@@ -9,8 +9,7 @@
 #include <executorch/runtime/platform/platform.h>
 #include <executorch/runtime/platform/runtime.h>
 
-namespace executorch {
-namespace runtime {
+namespace executorch::runtime {
 namespace {
 
 struct Line {
@@ -83,5 +82,4 @@ TEST(AssertDeathTest, FailedCheckSaysWhatAndAborts) {
 }
 
 }  // namespace
-}  // namespace runtime
-}  // namespace executorch
+}  // namespace executorch::runtime

@@ -4,8 +4,7 @@
 
 #include <executorch/runtime/platform/log.h>
 
-namespace executorch {
-namespace runtime {
+namespace executorch::runtime {
 namespace {
 
 PalImpl& pal() {
@@ -98,5 +97,4 @@ void pal_free(void* ptr) {
   pal().free(ptr);
 }
 
-}  // namespace runtime
-}  // namespace executorch
+}  // namespace executorch::runtime

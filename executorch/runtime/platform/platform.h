@@ -63,8 +63,7 @@ void et_pal_free(void* ptr) ET_INTERNAL_PLATFORM_WEAKNESS;
 
 }  // extern "C"
 
-namespace executorch {
-namespace runtime {
+namespace executorch::runtime {
 
 using pal_init_method = void (*)();
 using pal_abort_method = void (*)();
@@ -113,5 +112,4 @@ void pal_emit_log_message(et_timestamp_t timestamp, et_pal_log_level_t level, co
 void* pal_allocate(size_t size);
 void pal_free(void* ptr);
 
-}  // namespace runtime
-}  // namespace executorch
+}  // namespace executorch::runtime

@@ -6,8 +6,7 @@
 #include <executorch/runtime/platform/runtime.h>
 #include <executorch/runtime/platform/system.h>
 
-namespace executorch {
-namespace runtime {
+namespace executorch::runtime {
 namespace {
 
 class PlatformTest : public ::testing::Test {
@@ -74,5 +73,4 @@ TEST_F(PlatformTest, FunctionOfThisProgramIsInANamedFile) {
 }
 
 }  // namespace
-}  // namespace runtime
-}  // namespace executorch
+}  // namespace executorch::runtime

@@ -4,18 +4,14 @@
 #include <executorch/runtime/platform/compiler.h>
 #include <executorch/runtime/platform/log.h>
 
-namespace executorch {
-namespace runtime {
+namespace executorch::runtime {
 
 /// Starts the platform layer. Every program calls it once before anything else of the runtime;
 /// calling it again is harmless. Module does it for its users.
 void runtime_init();
 
-}  // namespace runtime
-}  // namespace executorch
+}  // namespace executorch::runtime
 
-namespace torch {
-namespace executor {
+namespace torch::executor {
 using ::executorch::runtime::runtime_init;
-}  // namespace executor
-}  // namespace torch
+}  // namespace torch::executor

@@ -3,8 +3,7 @@
 
 #include <cstring>
 
-namespace executorch {
-namespace etdump {
+namespace executorch::etdump {
 
 using runtime::Result;
 
@@ -42,5 +41,4 @@ Result<size_t> BufferDataSink::write(const void* ptr, size_t size) {
   return offset;
 }
 
-}  // namespace etdump
-}  // namespace executorch
+}  // namespace executorch::etdump

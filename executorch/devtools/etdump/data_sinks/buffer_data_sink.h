@@ -5,8 +5,7 @@
 #include <executorch/devtools/etdump/data_sinks/data_sink_base.h>
 #include <executorch/runtime/core/span.h>
 
-namespace executorch {
-namespace etdump {
+namespace executorch::etdump {
 
 /// A sink over memory of the caller's, which outlives it.
 class BufferDataSink : public DataSinkBase {
@@ -39,5 +38,4 @@ class BufferDataSink : public DataSinkBase {
   size_t alignment_ = 64;
 };
 
-}  // namespace etdump
-}  // namespace executorch
+}  // namespace executorch::etdump

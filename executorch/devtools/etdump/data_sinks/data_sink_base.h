@@ -4,8 +4,7 @@
 
 #include <executorch/runtime/core/result.h>
 
-namespace executorch {
-namespace etdump {
+namespace executorch::etdump {
 
 /// Where the bytes of recorded tensors go: beside the ETDump, which refers to them by offset.
 class DataSinkBase {
@@ -20,5 +19,4 @@ class DataSinkBase {
   virtual size_t get_used_bytes() const = 0;
 };
 
-}  // namespace etdump
-}  // namespace executorch
+}  // namespace executorch::etdump

@@ -9,8 +9,7 @@
 #include <string>
 #include <vector>
 
-namespace executorch {
-namespace etdump {
+namespace executorch::etdump {
 namespace {
 
 using runtime::Error;
@@ -121,5 +120,4 @@ TEST(FileDataSink, APathThatCannotBeWrittenIsAnError) {
 }
 
 }  // namespace
-}  // namespace etdump
-}  // namespace executorch
+}  // namespace executorch::etdump

@@ -8,8 +8,7 @@
 #include <string>
 #include <utility>
 
-namespace executorch {
-namespace etdump {
+namespace executorch::etdump {
 
 using runtime::Error;
 using runtime::Result;
@@ -83,5 +82,4 @@ void FileDataSink::close() {
   }
 }
 
-}  // namespace etdump
-}  // namespace executorch
+}  // namespace executorch::etdump

@@ -5,8 +5,7 @@
 
 #include <executorch/devtools/etdump/data_sinks/data_sink_base.h>
 
-namespace executorch {
-namespace etdump {
+namespace executorch::etdump {
 
 /// A sink that is a file, blob behind blob without padding. It takes the place of what was at its
 /// path when it is closed; a process that is killed leaves that as it was.
@@ -35,5 +34,4 @@ class FileDataSink : public DataSinkBase {
   size_t used_ = 0;
 };
 
-}  // namespace etdump
-}  // namespace executorch
+}  // namespace executorch::etdump

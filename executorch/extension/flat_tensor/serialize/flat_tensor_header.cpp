@@ -2,8 +2,7 @@
 #include <executorch/runtime/platform/log.h>
 #include <executorch/schema/extended_header.h>
 
-namespace executorch {
-namespace extension {
+namespace executorch::extension {
 
 using runtime::Error;
 using runtime::Result;
@@ -28,5 +27,4 @@ Result<FlatTensorHeader> FlatTensorHeader::Parse(const void* data, size_t size) 
   return Error::InvalidExternalData;
 }
 
-}  // namespace extension
-}  // namespace executorch
+}  // namespace executorch::extension

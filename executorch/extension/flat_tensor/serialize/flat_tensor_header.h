@@ -6,8 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace executorch {
-namespace extension {
+namespace executorch::extension {
 
 /// The fixed header at byte 8 of a .ptd file; offsets count from the start of the file.
 struct FlatTensorHeader {
@@ -30,5 +29,4 @@ struct FlatTensorHeader {
   uint64_t segment_data_size;
 };
 
-}  // namespace extension
-}  // namespace executorch
+}  // namespace executorch::extension

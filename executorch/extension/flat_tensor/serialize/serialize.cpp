@@ -12,9 +12,7 @@
 #include <functional>
 #include <vector>
 
-namespace executorch {
-namespace extension {
-namespace flat_tensor {
+namespace executorch::extension::flat_tensor {
 
 using aten::Tensor;
 using runtime::Error;
@@ -147,6 +145,4 @@ Error save_ptd(const std::string& path, const TensorMap& tensor_map,
   });
 }
 
-}  // namespace flat_tensor
-}  // namespace extension
-}  // namespace executorch
+}  // namespace executorch::extension::flat_tensor

@@ -10,9 +10,7 @@
 #include <ostream>
 #include <string>
 
-namespace executorch {
-namespace extension {
-namespace flat_tensor {
+namespace executorch::extension::flat_tensor {
 
 constexpr uint32_t kSchemaVersion = 0;
 
@@ -29,6 +27,4 @@ ET_EXPERIMENTAL runtime::Error save_ptd(
     std::ostream& out, const std::map<std::string, executorch::aten::Tensor>& tensor_map,
     const size_t tensor_alignment);
 
-}  // namespace flat_tensor
-}  // namespace extension
-}  // namespace executorch
+}  // namespace executorch::extension::flat_tensor

@@ -4,7 +4,6 @@
 #include <atomic>
 
 namespace executorch::extension::llm::cache {
-
 namespace {
 
 std::string name_of(const std::string& backend_id, const std::string& kind) {

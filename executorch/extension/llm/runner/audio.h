@@ -9,9 +9,7 @@
 #include <utility>
 #include <vector>
 
-namespace executorch {
-namespace extension {
-namespace llm {
+namespace executorch::extension::llm {
 
 /// Sound as it was recorded.
 struct RawAudio {
@@ -58,12 +56,8 @@ class Audio final : public internal::MediaValues {
   int32_t n_frames_ = 0;
 };
 
-}  // namespace llm
-}  // namespace extension
-}  // namespace executorch
+}  // namespace executorch::extension::llm
 
-namespace torch {
-namespace executor {
+namespace torch::executor {
 using ::executorch::extension::llm::Audio;
-}  // namespace executor
-}  // namespace torch
+}  // namespace torch::executor

@@ -8,9 +8,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace executorch {
-namespace extension {
-namespace llm {
+namespace executorch::extension::llm {
 namespace {
 
 struct NamedTemplate {
@@ -228,6 +226,4 @@ std::optional<ChatPrompt> ChatTemplate::render(const std::vector<ChatMessage>& m
   return prompt;
 }
 
-}  // namespace llm
-}  // namespace extension
-}  // namespace executorch
+}  // namespace executorch::extension::llm

@@ -10,9 +10,7 @@ namespace tokenizers {
 class Tokenizer;
 }
 
-namespace executorch {
-namespace extension {
-namespace llm {
+namespace executorch::extension::llm {
 
 struct ChatMessage {
   /// "system", "user" or "assistant"; some templates know others, too.
@@ -84,6 +82,4 @@ class ChatTemplate {
   bool takes_tools_ = false;
 };
 
-}  // namespace llm
-}  // namespace extension
-}  // namespace executorch
+}  // namespace executorch::extension::llm

@@ -2,9 +2,7 @@
 /// methods that run it.
 #pragma once
 
-namespace executorch {
-namespace extension {
-namespace llm {
+namespace executorch::extension::llm {
 
 // What a program says of itself. All may be missing.
 constexpr auto kEnableDynamicShape = "enable_dynamic_shape";
@@ -25,6 +23,4 @@ constexpr auto kForwardMethod = "forward";
 constexpr auto kPrefillMethod = "prefill";
 constexpr auto kDecodeMethod = "decode";
 
-}  // namespace llm
-}  // namespace extension
-}  // namespace executorch
+}  // namespace executorch::extension::llm

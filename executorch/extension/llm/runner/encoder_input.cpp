@@ -6,9 +6,7 @@
 
 #include <utility>
 
-namespace executorch {
-namespace extension {
-namespace llm {
+namespace executorch::extension::llm {
 namespace {
 
 using aten::ScalarType;
@@ -111,6 +109,4 @@ Result<TensorPtr> fit_encoder_input(const EncoderInput& input, const MultimodalI
   return type == input.type ? view : clone_tensor_ptr(*view, input.type);
 }
 
-}  // namespace llm
-}  // namespace extension
-}  // namespace executorch
+}  // namespace executorch::extension::llm

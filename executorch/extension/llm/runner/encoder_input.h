@@ -9,9 +9,7 @@
 #include <string>
 #include <vector>
 
-namespace executorch {
-namespace extension {
-namespace llm {
+namespace executorch::extension::llm {
 
 /// The only input of an encoder.
 struct EncoderInput {
@@ -34,6 +32,4 @@ runtime::Result<EncoderInput> encoder_input(Module& module, const std::string& m
 runtime::Result<TensorPtr> fit_encoder_input(const EncoderInput& input,
                                              const MultimodalInput& media);
 
-}  // namespace llm
-}  // namespace extension
-}  // namespace executorch
+}  // namespace executorch::extension::llm

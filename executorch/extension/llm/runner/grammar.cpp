@@ -6,9 +6,7 @@
 
 #include <algorithm>
 
-namespace executorch {
-namespace extension {
-namespace llm {
+namespace executorch::extension::llm {
 
 using runtime::Error;
 
@@ -45,6 +43,4 @@ runtime::Result<std::shared_ptr<LogitProcessor>> Grammars::processor(
   return std::shared_ptr<LogitProcessor>(std::make_shared<ConstraintProcessor>(constraint_));
 }
 
-}  // namespace llm
-}  // namespace extension
-}  // namespace executorch
+}  // namespace executorch::extension::llm

@@ -14,9 +14,7 @@ namespace tokenizers {
 class Tokenizer;
 }  // namespace tokenizers
 
-namespace executorch {
-namespace extension {
-namespace llm {
+namespace executorch::extension::llm {
 
 class Constraint;
 class Vocabulary;
@@ -43,6 +41,4 @@ class Grammars {
   std::shared_ptr<Constraint> constraint_;
 };
 
-}  // namespace llm
-}  // namespace extension
-}  // namespace executorch
+}  // namespace executorch::extension::llm

@@ -9,9 +9,7 @@
 #include <utility>
 #include <vector>
 
-namespace executorch {
-namespace extension {
-namespace llm {
+namespace executorch::extension::llm {
 
 /// An image as a model takes it: channel after channel, row after row.
 class Image : public internal::MediaValues {
@@ -44,12 +42,8 @@ class Image : public internal::MediaValues {
   int32_t channels_ = 0;
 };
 
-}  // namespace llm
-}  // namespace extension
-}  // namespace executorch
+}  // namespace executorch::extension::llm
 
-namespace torch {
-namespace executor {
+namespace torch::executor {
 using ::executorch::extension::llm::Image;
-}  // namespace executor
-}  // namespace torch
+}  // namespace torch::executor

@@ -7,9 +7,7 @@
 
 #include <cstdint>
 
-namespace executorch {
-namespace extension {
-namespace llm {
+namespace executorch::extension::llm {
 
 /// What an application writes for a model that reads images in its own way. Others are read by
 /// MultimodalPrefiller.
@@ -28,12 +26,8 @@ class ImagePrefiller {
   extension::Module* module_;
 };
 
-}  // namespace llm
-}  // namespace extension
-}  // namespace executorch
+}  // namespace executorch::extension::llm
 
-namespace torch {
-namespace executor {
+namespace torch::executor {
 using ::executorch::extension::llm::ImagePrefiller;
-}  // namespace executor
-}  // namespace torch
+}  // namespace torch::executor

@@ -14,9 +14,7 @@
 #include <string>
 #include <vector>
 
-namespace executorch {
-namespace extension {
-namespace llm {
+namespace executorch::extension::llm {
 
 struct GenerationConfig {
   /// Whether the callback gets the prompt, too.
@@ -74,6 +72,4 @@ class IRunner {
   virtual void reset() = 0;
 };
 
-}  // namespace llm
-}  // namespace extension
-}  // namespace executorch
+}  // namespace executorch::extension::llm

@@ -3,9 +3,7 @@
 
 #include <algorithm>
 
-namespace executorch {
-namespace extension {
-namespace llm {
+namespace executorch::extension::llm {
 
 using aten::Tensor;
 using runtime::Error;
@@ -81,6 +79,4 @@ Result<Tensor> LanguageModel::logits(Span<const uint64_t> text, int64_t n_rows, 
   return logits;
 }
 
-}  // namespace llm
-}  // namespace extension
-}  // namespace executorch
+}  // namespace executorch::extension::llm

@@ -10,9 +10,7 @@
 #include <functional>
 #include <vector>
 
-namespace executorch {
-namespace extension {
-namespace llm {
+namespace executorch::extension::llm {
 
 /// Computes the logits of any text with a program of any form (program_form.h). With a program over
 /// caches, it computes the positions from the first changed token on. A program without explicit
@@ -65,6 +63,4 @@ class LanguageModel {
   std::vector<int64_t> input_;
 };
 
-}  // namespace llm
-}  // namespace extension
-}  // namespace executorch
+}  // namespace executorch::extension::llm

@@ -8,9 +8,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace executorch {
-namespace extension {
-namespace llm {
+namespace executorch::extension::llm {
 
 using runtime::Error;
 using runtime::Result;
@@ -157,6 +155,4 @@ std::unique_ptr<MultimodalRunner> create_multimodal_runner(
       std::move(prefiller), std::move(io_manager), std::move(generator), std::move(stats));
 }
 
-}  // namespace llm
-}  // namespace extension
-}  // namespace executorch
+}  // namespace executorch::extension::llm

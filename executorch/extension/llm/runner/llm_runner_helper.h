@@ -16,9 +16,7 @@ namespace tokenizers {
 class Tokenizer;
 }  // namespace tokenizers
 
-namespace executorch {
-namespace extension {
-namespace llm {
+namespace executorch::extension::llm {
 
 class MultimodalRunner;
 class TextLLMRunner;
@@ -64,6 +62,4 @@ std::unique_ptr<MultimodalRunner> create_multimodal_runner(
     std::optional<const std::string> data_path = std::nullopt,
     Module::LoadMode load_mode = Module::LoadMode::File);
 
-}  // namespace llm
-}  // namespace extension
-}  // namespace executorch
+}  // namespace executorch::extension::llm

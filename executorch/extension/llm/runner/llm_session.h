@@ -11,9 +11,7 @@
 #include <unordered_map>
 #include <vector>
 
-namespace executorch {
-namespace extension {
-namespace llm {
+namespace executorch::extension::llm {
 
 struct SamplingConfig {
   /// 0: choose the likeliest token. Negative values mean unset, which is 0, too.
@@ -68,6 +66,4 @@ class LLMEngine {
   virtual const std::unordered_map<std::string, int64_t>& metadata() const = 0;
 };
 
-}  // namespace llm
-}  // namespace extension
-}  // namespace executorch
+}  // namespace executorch::extension::llm

@@ -8,10 +8,7 @@
 #include <variant>
 #include <vector>
 
-namespace executorch {
-namespace extension {
-namespace llm {
-namespace internal {
+namespace executorch::extension::llm::internal {
 
 /// Interleaved values [n, n_channels] as planes [n_channels, n]; n_channels > 0. Values that are not
 /// part of a whole row are left out.
@@ -74,7 +71,4 @@ class MediaValues {
   std::variant<std::vector<uint8_t>, std::vector<float>> values_;
 };
 
-}  // namespace internal
-}  // namespace llm
-}  // namespace extension
-}  // namespace executorch
+}  // namespace executorch::extension::llm::internal

@@ -7,9 +7,7 @@
 #include <algorithm>
 #include <limits>
 
-namespace executorch {
-namespace extension {
-namespace llm {
+namespace executorch::extension::llm {
 namespace {
 
 using runtime::EValue;
@@ -139,6 +137,4 @@ Result<std::unique_ptr<::tokenizers::Tokenizer>> named_tokenizer(Module& module)
   return runtime::Error::InvalidProgram;
 }
 
-}  // namespace llm
-}  // namespace extension
-}  // namespace executorch
+}  // namespace executorch::extension::llm

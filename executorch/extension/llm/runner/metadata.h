@@ -17,9 +17,7 @@ namespace tokenizers {
 class Tokenizer;
 }  // namespace tokenizers
 
-namespace executorch {
-namespace extension {
-namespace llm {
+namespace executorch::extension::llm {
 
 /// All integers that a method without inputs gives, be they numbers, lists or tensors; none if
 /// there is no such method, or it cannot be run.
@@ -48,6 +46,4 @@ std::optional<std::string> named_data(Module& module, const std::string& key);
 /// the cause in the log, if it cannot be read.
 runtime::Result<std::unique_ptr<::tokenizers::Tokenizer>> named_tokenizer(Module& module);
 
-}  // namespace llm
-}  // namespace extension
-}  // namespace executorch
+}  // namespace executorch::extension::llm

@@ -7,9 +7,7 @@
 #include <utility>
 #include <vector>
 
-namespace executorch {
-namespace extension {
-namespace llm {
+namespace executorch::extension::llm {
 
 using aten::Tensor;
 using runtime::Error;
@@ -98,6 +96,4 @@ Result<Tensor> MultimodalDecoderRunner::step(TensorPtr& tokens, int64_t start_po
   return decode(EValue(*embeddings), start_pos);
 }
 
-}  // namespace llm
-}  // namespace extension
-}  // namespace executorch
+}  // namespace executorch::extension::llm

@@ -11,9 +11,7 @@
 #include <memory>
 #include <string>
 
-namespace executorch {
-namespace extension {
-namespace llm {
+namespace executorch::extension::llm {
 
 /// Runs a program in two methods: token_embedding, and text_decoder over its caches
 /// (program_form.h). What it is given must outlive it.
@@ -43,6 +41,4 @@ class MultimodalDecoderRunner : public TextDecoderRunner {
   bool is_embedding_known_ = false;
 };
 
-}  // namespace llm
-}  // namespace extension
-}  // namespace executorch
+}  // namespace executorch::extension::llm

@@ -9,9 +9,7 @@
 #include <variant>
 #include <vector>
 
-namespace executorch {
-namespace extension {
-namespace llm {
+namespace executorch::extension::llm {
 
 /// A piece of a prompt: text, tokens, an image or sound.
 class MultimodalInput {
@@ -121,6 +119,4 @@ inline MultimodalInput make_raw_audio_input(RawAudio&& raw_audio) noexcept {
   return MultimodalInput(std::move(raw_audio));
 }
 
-}  // namespace llm
-}  // namespace extension
-}  // namespace executorch
+}  // namespace executorch::extension::llm

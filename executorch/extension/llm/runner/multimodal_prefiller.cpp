@@ -9,9 +9,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace executorch {
-namespace extension {
-namespace llm {
+namespace executorch::extension::llm {
 namespace {
 
 using aten::Tensor;
@@ -170,6 +168,4 @@ Result<uint64_t> MultimodalPrefiller::prefill(const MultimodalInput& input, int6
   return static_cast<uint64_t>(next);
 }
 
-}  // namespace llm
-}  // namespace extension
-}  // namespace executorch
+}  // namespace executorch::extension::llm

@@ -15,9 +15,7 @@
 #include <unordered_map>
 #include <vector>
 
-namespace executorch {
-namespace extension {
-namespace llm {
+namespace executorch::extension::llm {
 
 using runtime::Error;
 using runtime::Result;
@@ -69,6 +67,4 @@ class MultimodalPrefiller {
   std::optional<aten::Tensor> last_logits_;
 };
 
-}  // namespace llm
-}  // namespace extension
-}  // namespace executorch
+}  // namespace executorch::extension::llm

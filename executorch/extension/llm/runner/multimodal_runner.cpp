@@ -5,9 +5,7 @@
 #include <limits>
 #include <utility>
 
-namespace executorch {
-namespace extension {
-namespace llm {
+namespace executorch::extension::llm {
 
 MultimodalRunner::MultimodalRunner(std::unordered_map<std::string, int64_t> metadata,
                                    std::unique_ptr<::tokenizers::Tokenizer> tokenizer,
@@ -219,6 +217,4 @@ void MultimodalRunner::reset() {
   if (error != Error::Ok) ET_LOG(Error, "reset: %s", runtime::to_string(error));
 }
 
-}  // namespace llm
-}  // namespace extension
-}  // namespace executorch
+}  // namespace executorch::extension::llm

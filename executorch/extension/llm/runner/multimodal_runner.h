@@ -20,9 +20,7 @@
 #include <unordered_map>
 #include <vector>
 
-namespace executorch {
-namespace extension {
-namespace llm {
+namespace executorch::extension::llm {
 
 /// Continues a text with images and sound in it, prompt after prompt, until reset().
 /// create_multimodal_runner() makes one.
@@ -94,6 +92,4 @@ class MultimodalRunner : public IRunner {
   std::optional<uint64_t> likeliest_;
 };
 
-}  // namespace llm
-}  // namespace extension
-}  // namespace executorch
+}  // namespace executorch::extension::llm

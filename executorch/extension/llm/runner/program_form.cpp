@@ -4,9 +4,7 @@
 
 #include <string_view>
 
-namespace executorch {
-namespace extension {
-namespace llm {
+namespace executorch::extension::llm {
 namespace {
 
 using aten::ScalarType;
@@ -184,6 +182,4 @@ Result<ProgramForm> embeddings_form(Module& module, const std::string& method_na
   return form_of(module, method_name, read_embeddings, true);
 }
 
-}  // namespace llm
-}  // namespace extension
-}  // namespace executorch
+}  // namespace executorch::extension::llm

@@ -20,9 +20,7 @@
 #include <cstdint>
 #include <string>
 
-namespace executorch {
-namespace extension {
-namespace llm {
+namespace executorch::extension::llm {
 
 struct ProgramForm {
   enum class Position {
@@ -67,6 +65,4 @@ runtime::Result<bool> is_input_dynamic(Module& module, const std::string& method
 /// A text such as "Float [1, 3, 224, 224]".
 std::string described(aten::ScalarType type, runtime::Span<const int32_t> sizes);
 
-}  // namespace llm
-}  // namespace extension
-}  // namespace executorch
+}  // namespace executorch::extension::llm

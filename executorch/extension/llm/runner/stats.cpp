@@ -4,9 +4,7 @@
 
 #include <sstream>
 
-namespace executorch {
-namespace extension {
-namespace llm {
+namespace executorch::extension::llm {
 namespace {
 
 double seconds(const Stats& stats, long from, long to) {
@@ -87,6 +85,4 @@ void print_report(const Stats& stats) {
   ET_LOG(Info, "sampling: %f s", seconds(stats, 0, stats.aggregate_sampling_time_ms));
 }
 
-}  // namespace llm
-}  // namespace extension
-}  // namespace executorch
+}  // namespace executorch::extension::llm

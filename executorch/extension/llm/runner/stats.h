@@ -6,9 +6,7 @@
 #include <cstdint>
 #include <string>
 
-namespace executorch {
-namespace extension {
-namespace llm {
+namespace executorch::extension::llm {
 
 /// When the steps of loading a model and generating text ended, in milliseconds of time_in_ms(),
 /// and what was done. 0: that did not happen.
@@ -49,13 +47,9 @@ std::string stats_to_json_string(const Stats& stats);
 /// Logs rates and times.
 void print_report(const Stats& stats);
 
-}  // namespace llm
-}  // namespace extension
-}  // namespace executorch
+}  // namespace executorch::extension::llm
 
-namespace executorch {
-namespace llm {
+namespace executorch::llm {
 using ::executorch::extension::llm::print_report;
 using ::executorch::extension::llm::Stats;
-}  // namespace llm
-}  // namespace executorch
+}  // namespace executorch::llm

@@ -6,9 +6,7 @@
 #include <limits>
 #include <utility>
 
-namespace executorch {
-namespace extension {
-namespace llm {
+namespace executorch::extension::llm {
 namespace {
 
 using aten::ScalarType;
@@ -155,6 +153,4 @@ int32_t TextDecoderRunner::logits_to_token(const Tensor& logits_tensor, const fl
   return token;
 }
 
-}  // namespace llm
-}  // namespace extension
-}  // namespace executorch
+}  // namespace executorch::extension::llm

@@ -13,9 +13,7 @@
 #include <utility>
 #include <vector>
 
-namespace executorch {
-namespace extension {
-namespace llm {
+namespace executorch::extension::llm {
 
 /// One call of a program: tokens to logits. Forms of programs: program_form.h. What it is given
 /// must outlive it.
@@ -76,12 +74,8 @@ class TextDecoderRunner {
   bool is_form_known_ = false;
 };
 
-}  // namespace llm
-}  // namespace extension
-}  // namespace executorch
+}  // namespace executorch::extension::llm
 
-namespace torch {
-namespace executor {
+namespace torch::executor {
 using ::executorch::extension::llm::TextDecoderRunner;
-}  // namespace executor
-}  // namespace torch
+}  // namespace torch::executor

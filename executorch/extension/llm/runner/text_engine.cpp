@@ -13,9 +13,7 @@
 #include <new>
 #include <utility>
 
-namespace executorch {
-namespace extension {
-namespace llm {
+namespace executorch::extension::llm {
 
 using runtime::Error;
 using runtime::Result;
@@ -204,6 +202,4 @@ int8_t TextEngine::default_n_bos() const {
   return state_->names_bos ? 1 : 0;
 }
 
-}  // namespace llm
-}  // namespace extension
-}  // namespace executorch
+}  // namespace executorch::extension::llm

@@ -9,9 +9,7 @@
 #include <string>
 #include <vector>
 
-namespace executorch {
-namespace extension {
-namespace llm {
+namespace executorch::extension::llm {
 
 class TextGeneration {
  public:
@@ -66,6 +64,4 @@ class TextGeneration {
   std::vector<float> logits_;
 };
 
-}  // namespace llm
-}  // namespace extension
-}  // namespace executorch
+}  // namespace executorch::extension::llm

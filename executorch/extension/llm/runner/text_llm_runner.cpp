@@ -7,9 +7,7 @@
 #include <optional>
 #include <utility>
 
-namespace executorch {
-namespace extension {
-namespace llm {
+namespace executorch::extension::llm {
 
 using runtime::Error;
 using runtime::Result;
@@ -250,6 +248,4 @@ void TextLLMRunner::stop() {
   text_token_generator_->stop();
 }
 
-}  // namespace llm
-}  // namespace extension
-}  // namespace executorch
+}  // namespace executorch::extension::llm

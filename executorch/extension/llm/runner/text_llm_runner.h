@@ -19,9 +19,7 @@
 #include <unordered_map>
 #include <vector>
 
-namespace executorch {
-namespace extension {
-namespace llm {
+namespace executorch::extension::llm {
 
 /// Continues a text, prompt after prompt, until reset(). create_text_llm_runner() makes one.
 /// text_session.h has the same with more sampling, stop strings, and several texts over one copy of
@@ -106,6 +104,4 @@ class TextLLMRunner : public IRunner {
   size_t n_seen_ = 0;
 };
 
-}  // namespace llm
-}  // namespace extension
-}  // namespace executorch
+}  // namespace executorch::extension::llm

@@ -4,9 +4,7 @@
 
 #include <algorithm>
 
-namespace executorch {
-namespace extension {
-namespace llm {
+namespace executorch::extension::llm {
 
 using runtime::Error;
 using runtime::Result;
@@ -72,6 +70,4 @@ Result<uint64_t> TextPrefiller::prefill_chunk(std::vector<uint64_t>& prompt_toke
   return static_cast<uint64_t>(next);
 }
 
-}  // namespace llm
-}  // namespace extension
-}  // namespace executorch
+}  // namespace executorch::extension::llm

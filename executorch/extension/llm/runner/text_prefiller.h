@@ -6,9 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace executorch {
-namespace extension {
-namespace llm {
+namespace executorch::extension::llm {
 
 /// Reads a prompt: in chunks of `max_seq_len` tokens, or one token after the other over caches
 /// (`use_kv_cache`) of a program that takes one at a time (no `enable_parallel_prefill`). A program
@@ -47,12 +45,8 @@ class TextPrefiller {
   int64_t max_seq_len_;
 };
 
-}  // namespace llm
-}  // namespace extension
-}  // namespace executorch
+}  // namespace executorch::extension::llm
 
-namespace torch {
-namespace executor {
+namespace torch::executor {
 using ::executorch::extension::llm::TextPrefiller;
-}  // namespace executor
-}  // namespace torch
+}  // namespace torch::executor

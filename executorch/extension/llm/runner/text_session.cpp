@@ -8,9 +8,7 @@
 #include <new>
 #include <utility>
 
-namespace executorch {
-namespace extension {
-namespace llm {
+namespace executorch::extension::llm {
 
 using runtime::Error;
 using runtime::Result;
@@ -182,6 +180,4 @@ Result<GenerationResult> TextSession::generate(const GenerationOptions& options)
   }
 }
 
-}  // namespace llm
-}  // namespace extension
-}  // namespace executorch
+}  // namespace executorch::extension::llm

@@ -28,9 +28,7 @@ namespace tokenizers {
 class Tokenizer;
 }  // namespace tokenizers
 
-namespace executorch {
-namespace extension {
-namespace llm {
+namespace executorch::extension::llm {
 
 /// Why a text ended.
 enum class FinishReason {
@@ -186,6 +184,4 @@ class TextEngine final : public LLMEngine {
   std::unique_ptr<State> state_;
 };
 
-}  // namespace llm
-}  // namespace extension
-}  // namespace executorch
+}  // namespace executorch::extension::llm

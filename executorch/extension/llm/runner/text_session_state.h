@@ -10,9 +10,7 @@
 #include <unordered_set>
 #include <vector>
 
-namespace executorch {
-namespace extension {
-namespace llm {
+namespace executorch::extension::llm {
 
 class TextGeneration;
 
@@ -39,6 +37,4 @@ struct TextSession::State {
   std::optional<SamplingConfig> initial_sampling;
 };
 
-}  // namespace llm
-}  // namespace extension
-}  // namespace executorch
+}  // namespace executorch::extension::llm

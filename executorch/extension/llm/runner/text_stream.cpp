@@ -3,9 +3,7 @@
 
 #include <utility>
 
-namespace executorch {
-namespace extension {
-namespace llm {
+namespace executorch::extension::llm {
 
 TextStream::TextStream(const ::tokenizers::Tokenizer* tokenizer,
                        const std::vector<uint64_t>& previous, std::vector<std::string> stop_strings)
@@ -39,6 +37,4 @@ std::string TextStream::finish() {
   return std::exchange(held_, "");
 }
 
-}  // namespace llm
-}  // namespace extension
-}  // namespace executorch
+}  // namespace executorch::extension::llm

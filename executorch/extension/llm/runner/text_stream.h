@@ -9,9 +9,7 @@
 #include <string>
 #include <vector>
 
-namespace executorch {
-namespace extension {
-namespace llm {
+namespace executorch::extension::llm {
 
 /// Decodes token after token. Its texts are valid UTF-8 with whole characters, without special
 /// tokens and without anything that may be a part of a stop string.
@@ -39,6 +37,4 @@ class TextStream {
   bool is_stopped_ = false;
 };
 
-}  // namespace llm
-}  // namespace extension
-}  // namespace executorch
+}  // namespace executorch::extension::llm

@@ -7,9 +7,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace executorch {
-namespace extension {
-namespace llm {
+namespace executorch::extension::llm {
 
 using runtime::Error;
 using runtime::Result;
@@ -109,6 +107,4 @@ Result<int64_t> TextTokenGenerator::generate(
   return static_cast<int64_t>(chosen_.size());
 }
 
-}  // namespace llm
-}  // namespace extension
-}  // namespace executorch
+}  // namespace executorch::extension::llm

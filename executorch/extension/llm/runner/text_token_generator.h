@@ -16,9 +16,7 @@
 #include <utility>
 #include <vector>
 
-namespace executorch {
-namespace extension {
-namespace llm {
+namespace executorch::extension::llm {
 
 /// Generates tokens until the text ends. The constructor's arguments must outlive it.
 class TextTokenGenerator {
@@ -111,12 +109,8 @@ class ScopedLogitProcessor {
   const LogitProcessor* processor_;
 };
 
-}  // namespace llm
-}  // namespace extension
-}  // namespace executorch
+}  // namespace executorch::extension::llm
 
-namespace torch {
-namespace executor {
+namespace torch::executor {
 using ::executorch::extension::llm::TextTokenGenerator;
-}  // namespace executor
-}  // namespace torch
+}  // namespace torch::executor

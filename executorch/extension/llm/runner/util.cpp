@@ -14,9 +14,7 @@
 #include <mach/mach.h>
 #endif
 
-namespace executorch {
-namespace extension {
-namespace llm {
+namespace executorch::extension::llm {
 
 using runtime::Error;
 using runtime::Result;
@@ -131,6 +129,4 @@ Result<TensorPtr> convert_to_bfloat16(const TensorPtr& src_tensor) {
                          std::move(converted));
 }
 
-}  // namespace llm
-}  // namespace extension
-}  // namespace executorch
+}  // namespace executorch::extension::llm

@@ -37,9 +37,7 @@
     }                                                                      \
   } while (0)
 
-namespace executorch {
-namespace extension {
-namespace llm {
+namespace executorch::extension::llm {
 
 /// Prints text to stdout, except a single byte that is neither printable nor white space.
 void safe_printf(const char* piece);
@@ -81,16 +79,10 @@ runtime::Result<TensorPtr> populate_start_pos_or_cache_position(
 /// A copy of a float tensor. InvalidArgument for other types.
 runtime::Result<extension::TensorPtr> convert_to_bfloat16(const extension::TensorPtr& src_tensor);
 
-}  // namespace llm
-}  // namespace extension
-}  // namespace executorch
+}  // namespace executorch::extension::llm
 
-namespace torch {
-namespace executor {
-namespace util {
+namespace torch::executor::util {
 using ::executorch::extension::llm::get_rss_bytes;
 using ::executorch::extension::llm::safe_printf;
 using ::executorch::extension::llm::time_in_ms;
-}  // namespace util
-}  // namespace executor
-}  // namespace torch
+}  // namespace torch::executor::util

@@ -14,9 +14,7 @@
 #include <string>
 #include <vector>
 
-namespace executorch {
-namespace extension {
-namespace llm {
+namespace executorch::extension::llm {
 
 constexpr uint16_t kWavFormatPcm = 0x0001;
 constexpr uint16_t kWavFormatIeeeFloat = 0x0003;
@@ -208,6 +206,4 @@ inline std::vector<float> load_wav_audio_data(const std::string& fp) {
   return detail::read_wav_samples(bytes.data(), bytes.size(), fp.c_str());
 }
 
-}  // namespace llm
-}  // namespace extension
-}  // namespace executorch
+}  // namespace executorch::extension::llm

@@ -5,9 +5,7 @@
 
 #include <cstdint>
 
-namespace executorch {
-namespace extension {
-namespace llm {
+namespace executorch::extension::llm {
 
 /// Changes logits before a token is chosen: a constraint, a bias, a watermark. Processors are
 /// called one after the other, each on what the one before it left.
@@ -33,12 +31,8 @@ class LogitProcessor {
   virtual bool is_complete() const { return false; }
 };
 
-}  // namespace llm
-}  // namespace extension
-}  // namespace executorch
+}  // namespace executorch::extension::llm
 
-namespace torch {
-namespace executor {
+namespace torch::executor {
 using ::executorch::extension::llm::LogitProcessor;
-}  // namespace executor
-}  // namespace torch
+}  // namespace torch::executor

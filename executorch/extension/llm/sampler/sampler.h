@@ -6,9 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace executorch {
-namespace extension {
-namespace llm {
+namespace executorch::extension::llm {
 
 /// The top-p of Sampler's shorter constructor.
 constexpr auto kTopp = 0.9f;
@@ -75,19 +73,13 @@ class Sampler {
   std::vector<float> logits_;
 };
 
-}  // namespace llm
-}  // namespace extension
-}  // namespace executorch
+}  // namespace executorch::extension::llm
 
-namespace executorch {
-namespace llm {
+namespace executorch::llm {
 using ::executorch::extension::llm::kTopp;
-}  // namespace llm
-}  // namespace executorch
+}  // namespace executorch::llm
 
-namespace torch {
-namespace executor {
+namespace torch::executor {
 using ::executorch::extension::llm::ProbIndex;
 using ::executorch::extension::llm::Sampler;
-}  // namespace executor
-}  // namespace torch
+}  // namespace torch::executor

@@ -6,9 +6,7 @@
 #include <cmath>
 #include <utility>
 
-namespace executorch {
-namespace extension {
-namespace llm {
+namespace executorch::extension::llm {
 namespace {
 
 using runtime::Result;
@@ -118,6 +116,4 @@ Result<uint64_t> TokenSampler::sample(Span<float> logits) {
   return choice_.choose(changed, random_number(options_.seed, length_));
 }
 
-}  // namespace llm
-}  // namespace extension
-}  // namespace executorch
+}  // namespace executorch::extension::llm

@@ -9,9 +9,7 @@
 #include <string>
 #include <unordered_map>
 
-namespace executorch {
-namespace extension {
-namespace llm {
+namespace executorch::extension::llm {
 
 /// How a token is chosen. In this order: bias and penalties, top_k, temperature, top_p, min_p.
 struct SamplingOptions {
@@ -75,6 +73,4 @@ class TokenSampler {
   uint64_t length_ = 0;
 };
 
-}  // namespace llm
-}  // namespace extension
-}  // namespace executorch
+}  // namespace executorch::extension::llm

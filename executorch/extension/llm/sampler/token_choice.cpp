@@ -9,9 +9,7 @@
 #include <limits>
 #include <new>
 
-namespace executorch {
-namespace extension {
-namespace llm {
+namespace executorch::extension::llm {
 namespace {
 
 using runtime::Error;
@@ -192,6 +190,4 @@ Result<uint64_t> RandomTokenChoice::choose(Span<const float> logits, double numb
   return pick(number);
 }
 
-}  // namespace llm
-}  // namespace extension
-}  // namespace executorch
+}  // namespace executorch::extension::llm

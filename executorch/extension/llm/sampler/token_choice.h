@@ -7,9 +7,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace executorch {
-namespace extension {
-namespace llm {
+namespace executorch::extension::llm {
 
 /// The index of the largest logit, of equal ones the first; NaN is no number. InvalidArgument if
 /// all are NaN or -infinity.
@@ -39,6 +37,4 @@ class RandomTokenChoice {
   std::vector<float> values_;
 };
 
-}  // namespace llm
-}  // namespace extension
-}  // namespace executorch
+}  // namespace executorch::extension::llm

@@ -6,9 +6,7 @@
 #include <limits>
 #include <new>
 
-namespace executorch {
-namespace extension {
-namespace llm {
+namespace executorch::extension::llm {
 namespace {
 
 using aten::ScalarType;
@@ -118,6 +116,4 @@ bool Sampler::make_room() {
   }
 }
 
-}  // namespace llm
-}  // namespace extension
-}  // namespace executorch
+}  // namespace executorch::extension::llm

@@ -7,9 +7,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace executorch {
-namespace extension {
-namespace llm {
+namespace executorch::extension::llm {
 
 /// Rows of logits [..., v], whatever the program's file promised; 0 if the tensor has no elements.
 int64_t count_rows(const aten::Tensor& logits);
@@ -27,6 +25,4 @@ int32_t sample_from_logits(const aten::Tensor& logits_tensor, Sampler& sampler);
 /// The same with a sampler of its own.
 int32_t logits_to_token(const aten::Tensor& logits_tensor, const float temperature = 0.0f);
 
-}  // namespace llm
-}  // namespace extension
-}  // namespace executorch
+}  // namespace executorch::extension::llm

@@ -6,7 +6,6 @@
 #include <algorithm>
 
 namespace tokenizers {
-
 namespace {
 
 /// Where the last character of text[0, at) starts.

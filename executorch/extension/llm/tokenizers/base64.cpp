@@ -3,7 +3,6 @@
 #include <cstdint>
 
 namespace base64 {
-
 namespace {
 
 /// The six bits of a digit, or 64.

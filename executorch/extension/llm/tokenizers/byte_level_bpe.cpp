@@ -64,7 +64,6 @@ void ByteLevelBpe::encode_longest(std::string_view word, std::vector<uint64_t>& 
 }
 
 namespace byte_alphabet {
-
 namespace {
 
 struct Tables {

@@ -10,7 +10,6 @@
 #include <cstring>
 
 namespace tokenizers {
-
 namespace {
 
 // Pieces 0 to 2 are unknown, first and last; the 256 bytes follow.

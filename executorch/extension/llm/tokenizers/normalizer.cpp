@@ -14,7 +14,6 @@
 #include <vector>
 
 namespace tokenizers {
-
 namespace {
 
 using Function = std::function<std::string(const std::string&)>;

@@ -2,7 +2,6 @@
 #include <executorch/extension/llm/tokenizers/post_processor.h>
 
 namespace tokenizers {
-
 namespace {
 
 constexpr int kMaxDepth = 20;

@@ -11,7 +11,6 @@
 #include <functional>
 
 namespace tokenizers {
-
 namespace {
 
 using Pieces = std::vector<std::string>;

@@ -3,7 +3,6 @@
 #include <executorch/extension/llm/tokenizers/log.h>
 
 namespace tokenizers {
-
 namespace {
 
 template <typename T>

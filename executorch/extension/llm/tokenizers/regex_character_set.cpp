@@ -6,7 +6,6 @@
 #include <string>
 
 namespace tokenizers::regex {
-
 namespace {
 
 /// The first two letters of categories, in the order of unicode::Category.

@@ -5,7 +5,6 @@
 #include <algorithm>
 
 namespace tokenizers::regex {
-
 namespace {
 
 constexpr size_t kMaxCode = 50000;

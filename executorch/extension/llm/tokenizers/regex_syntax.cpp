@@ -7,7 +7,6 @@
 #include <cstring>
 
 namespace tokenizers::regex {
-
 namespace {
 
 constexpr uint32_t kMaxRepeat = 1000;

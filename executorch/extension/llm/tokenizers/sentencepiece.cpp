@@ -9,7 +9,6 @@
 #include <cstdio>
 
 namespace tokenizers {
-
 namespace {
 
 constexpr std::string_view kSpace = "\u2581";

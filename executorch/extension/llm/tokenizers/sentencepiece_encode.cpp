@@ -4,7 +4,6 @@
 #include <algorithm>
 
 namespace tokenizers {
-
 namespace {
 constexpr std::string_view kSpace = "\u2581";
 constexpr std::string_view kReplacement = "\ufffd";

@@ -8,8 +8,7 @@
 #include <unordered_map>
 #include <utility>
 
-namespace tokenizers {
-namespace detail {
+namespace tokenizers::detail {
 
 /// Strings to numbers and back; immutable. `TInteger` is the number's type.
 template <typename TInteger = uint64_t>
@@ -60,5 +59,4 @@ class StringIntegerMap {
   std::unordered_map<TInteger, const std::string*> strings_;
 };
 
-}  // namespace detail
-}  // namespace tokenizers
+}  // namespace tokenizers::detail

@@ -6,7 +6,6 @@
 #include <charconv>
 
 namespace tokenizers {
-
 namespace {
 
 // Ranks of the published vocabularies, by which they are known.

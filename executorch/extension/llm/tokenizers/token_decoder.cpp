@@ -8,7 +8,6 @@
 #include <functional>
 
 namespace tokenizers {
-
 namespace {
 
 using Pieces = std::vector<std::string>;

@@ -11,7 +11,6 @@
 #include <filesystem>
 
 namespace tokenizers {
-
 namespace {
 
 namespace fs = std::filesystem;

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 namespace tokenizers {
-
 namespace {
 
 /// A subtree: entries [begin, end), whose first `depth` bytes lead to `node`.

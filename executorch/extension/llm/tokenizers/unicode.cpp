@@ -8,7 +8,6 @@
 #include <map>
 
 namespace tokenizers::unicode {
-
 namespace {
 
 #include <executorch/extension/llm/tokenizers/unicode_tables.inc>

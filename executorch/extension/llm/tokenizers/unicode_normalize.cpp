@@ -5,7 +5,6 @@
 #include <algorithm>
 
 namespace tokenizers::unicode {
-
 namespace {
 
 // Hangul syllables are composed and decomposed by arithmetic (Unicode standard, section 3.12).

@@ -6,7 +6,6 @@
 #include <utility>
 
 namespace tokenizers {
-
 namespace {
 
 using regex::Instruction;

@@ -4,7 +4,6 @@
 #include <cstring>
 
 namespace tokenizers::utf8 {
-
 namespace {
 
 /// The first position from `at` on whose byte is not ASCII, or the end.

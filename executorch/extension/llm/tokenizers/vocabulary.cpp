@@ -5,7 +5,6 @@
 #include <utility>
 
 namespace tokenizers {
-
 namespace {
 constexpr size_t kMaxBytes = size_t{1} << 30;
 }

@@ -8,7 +8,6 @@
 #include <limits>
 
 namespace tokenizers {
-
 namespace {
 
 constexpr std::string_view kSpace = "\u2581";

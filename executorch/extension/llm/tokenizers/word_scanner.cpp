@@ -1,7 +1,6 @@
 #include <executorch/extension/llm/tokenizers/word_scanner.h>
 
 namespace tokenizers {
-
 namespace {
 
 using Letters = WordPattern::Letters;

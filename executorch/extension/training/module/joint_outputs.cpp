@@ -5,10 +5,7 @@
 
 #include <cinttypes>
 
-namespace executorch {
-namespace extension {
-namespace training {
-namespace internal {
+namespace executorch::extension::training::internal {
 
 using runtime::EValue;
 using runtime::Result;
@@ -104,7 +101,4 @@ Result<NamedTensors> JointOutputs::parameters(const std::vector<EValue>& outputs
   return tensors;
 }
 
-}  // namespace internal
-}  // namespace training
-}  // namespace extension
-}  // namespace executorch
+}  // namespace executorch::extension::training::internal

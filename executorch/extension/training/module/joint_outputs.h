@@ -10,10 +10,7 @@
 #include <string_view>
 #include <vector>
 
-namespace executorch {
-namespace extension {
-namespace training {
-namespace internal {
+namespace executorch::extension::training::internal {
 
 /// Names lie in the program; tensors are handles to the method's own.
 using NamedTensors = std::map<std::string_view, aten::Tensor>;
@@ -49,7 +46,4 @@ class JointOutputs {
   std::vector<std::string_view> names_;
 };
 
-}  // namespace internal
-}  // namespace training
-}  // namespace extension
-}  // namespace executorch
+}  // namespace executorch::extension::training::internal

@@ -3,9 +3,7 @@
 #include <executorch/runtime/core/allocation_failure.h>
 #include <executorch/runtime/platform/log.h>
 
-namespace executorch {
-namespace extension {
-namespace training {
+namespace executorch::extension::training {
 
 using runtime::Result;
 using StateDict = std::map<std::string, TensorPtr>;
@@ -43,6 +41,4 @@ Result<StateDict> load_state_dict(const runtime::NamedDataMap& data) {
   });
 }
 
-}  // namespace training
-}  // namespace extension
-}  // namespace executorch
+}  // namespace executorch::extension::training

@@ -8,15 +8,11 @@
 #include <map>
 #include <string>
 
-namespace executorch {
-namespace extension {
-namespace training {
+namespace executorch::extension::training {
 
 /// All tensors of a .ptd file (FlatTensorDataMap), copied: what is returned needs the map no more.
 /// The map's own errors, and InvalidArgument where a key is no tensor but plain bytes.
 ET_EXPERIMENTAL runtime::Result<std::map<std::string, TensorPtr>> load_state_dict(
     const runtime::NamedDataMap& data);
 
-}  // namespace training
-}  // namespace extension
-}  // namespace executorch
+}  // namespace executorch::extension::training

@@ -3,9 +3,7 @@
 #include <executorch/runtime/core/allocation_failure.h>
 #include <executorch/runtime/platform/log.h>
 
-namespace executorch {
-namespace extension {
-namespace training {
+namespace executorch::extension::training {
 
 using internal::NamedTensors;
 using runtime::EValue;
@@ -78,6 +76,4 @@ Result<const NamedTensors> TrainingModule::named_attributes(const std::string& m
   });
 }
 
-}  // namespace training
-}  // namespace extension
-}  // namespace executorch
+}  // namespace executorch::extension::training

@@ -16,9 +16,7 @@
 #include <utility>
 #include <vector>
 
-namespace executorch {
-namespace extension {
-namespace training {
+namespace executorch::extension::training {
 
 /// A program with methods for training (`_export_forward_backward`), and its weights:
 ///
@@ -91,6 +89,4 @@ class ET_EXPERIMENTAL TrainingModule final : public Module {
   std::map<std::string, Known> known_;  // methods for training
 };
 
-}  // namespace training
-}  // namespace extension
-}  // namespace executorch
+}  // namespace executorch::extension::training

@@ -8,10 +8,7 @@
 // What is experimental warns its users, not itself.
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
 
-namespace executorch {
-namespace extension {
-namespace training {
-namespace optimizer {
+namespace executorch::extension::training::optimizer {
 
 using aten::ScalarType;
 using aten::Tensor;
@@ -108,7 +105,4 @@ Error AdamW::step(const NamedTensors& named_gradients) {
   });
 }
 
-}  // namespace optimizer
-}  // namespace training
-}  // namespace extension
-}  // namespace executorch
+}  // namespace executorch::extension::training::optimizer

@@ -17,10 +17,7 @@
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
 
-namespace executorch {
-namespace extension {
-namespace training {
-namespace optimizer {
+namespace executorch::extension::training::optimizer {
 
 /// What AdamW keeps of a parameter: the moving averages of its gradients and of their squares, and
 /// how many steps they are of.
@@ -109,9 +106,6 @@ class ET_EXPERIMENTAL AdamW {
   std::vector<std::unique_ptr<AdamWParamState>> states_;
 };
 
-}  // namespace optimizer
-}  // namespace training
-}  // namespace extension
-}  // namespace executorch
+}  // namespace executorch::extension::training::optimizer
 
 #pragma GCC diagnostic pop

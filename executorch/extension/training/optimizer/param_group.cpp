@@ -6,10 +6,7 @@
 #include <executorch/runtime/core/exec_aten/util/writable_data.h>
 #include <executorch/runtime/platform/log.h>
 
-namespace executorch {
-namespace extension {
-namespace training {
-namespace optimizer {
+namespace executorch::extension::training::optimizer {
 
 using aten::DeviceType;
 using aten::ScalarType;
@@ -75,7 +72,4 @@ runtime::Result<Elements> elements_of(const char* optimizer, std::string_view na
 }
 
 }  // namespace internal
-}  // namespace optimizer
-}  // namespace training
-}  // namespace extension
-}  // namespace executorch
+}  // namespace executorch::extension::training::optimizer

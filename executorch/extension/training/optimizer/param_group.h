@@ -12,10 +12,7 @@
 #include <utility>
 #include <vector>
 
-namespace executorch {
-namespace extension {
-namespace training {
-namespace optimizer {
+namespace executorch::extension::training::optimizer {
 
 /// Parameters that are trained with the same options. Names and tensors are borrowed.
 template <typename Options>
@@ -105,7 +102,4 @@ void with_elements(const Elements& elements, const Function& function) {
 }
 
 }  // namespace internal
-}  // namespace optimizer
-}  // namespace training
-}  // namespace extension
-}  // namespace executorch
+}  // namespace executorch::extension::training::optimizer

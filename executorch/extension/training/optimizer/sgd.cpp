@@ -9,10 +9,7 @@
 // What is experimental warns its users, not itself.
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
 
-namespace executorch {
-namespace extension {
-namespace training {
-namespace optimizer {
+namespace executorch::extension::training::optimizer {
 
 using aten::Tensor;
 using runtime::Error;
@@ -100,7 +97,4 @@ Error SGD::step(const NamedTensors& named_gradients) {
   });
 }
 
-}  // namespace optimizer
-}  // namespace training
-}  // namespace extension
-}  // namespace executorch
+}  // namespace executorch::extension::training::optimizer

@@ -16,10 +16,7 @@
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
 
-namespace executorch {
-namespace extension {
-namespace training {
-namespace optimizer {
+namespace executorch::extension::training::optimizer {
 
 /// A momentum buffer, for code that has its own optimizer.
 class ET_EXPERIMENTAL SGDParamState {
@@ -113,9 +110,6 @@ class ET_EXPERIMENTAL SGD {
   std::vector<Momentum> momenta_;  // of all parameters, group by group
 };
 
-}  // namespace optimizer
-}  // namespace training
-}  // namespace extension
-}  // namespace executorch
+}  // namespace executorch::extension::training::optimizer
 
 #pragma GCC diagnostic pop

@@ -26,8 +26,7 @@
 // Upstream has a second build of everything on top of at::Tensor; here there is one.
 #define ET_RUNTIME_NAMESPACE runtime
 
-namespace executorch {
-namespace aten {
+namespace executorch::aten {
 
 using runtime::TensorShapeDynamism;
 using runtime::etensor::BFloat16;
@@ -68,15 +67,12 @@ using SizesType = Tensor::SizesType;
 using DimOrderType = Tensor::DimOrderType;
 using StridesType = Tensor::StridesType;
 
-}  // namespace aten
-}  // namespace executorch
+}  // namespace executorch::aten
 
 namespace exec_aten = ::executorch::aten;
 
-namespace torch {
-namespace executor {
+namespace torch::executor {
 using TensorList = ::executorch::aten::TensorList;
 using ::executorch::aten::OptionalArrayRef;
 using ::executorch::aten::OptionalIntArrayRef;
-}  // namespace executor
-}  // namespace torch
+}  // namespace torch::executor

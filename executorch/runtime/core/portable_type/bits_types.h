@@ -5,9 +5,7 @@
 
 #include <cstdint>
 
-namespace executorch {
-namespace runtime {
-namespace etensor {
+namespace executorch::runtime::etensor {
 
 struct bits1x8 : OpaqueNumber<uint8_t> {
   using OpaqueNumber::OpaqueNumber;
@@ -25,16 +23,12 @@ struct bits16 : OpaqueNumber<uint16_t> {
   using OpaqueNumber::OpaqueNumber;
 };
 
-}  // namespace etensor
-}  // namespace runtime
-}  // namespace executorch
+}  // namespace executorch::runtime::etensor
 
-namespace torch {
-namespace executor {
+namespace torch::executor {
 using ::executorch::runtime::etensor::bits16;
 using ::executorch::runtime::etensor::bits1x8;
 using ::executorch::runtime::etensor::bits2x4;
 using ::executorch::runtime::etensor::bits4x2;
 using ::executorch::runtime::etensor::bits8;
-}  // namespace executor
-}  // namespace torch
+}  // namespace torch::executor

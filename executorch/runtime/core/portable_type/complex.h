@@ -2,16 +2,10 @@
 
 #include <c10/util/complex.h>
 
-namespace executorch {
-namespace runtime {
-namespace etensor {
+namespace executorch::runtime::etensor {
 using c10::complex;
-}  // namespace etensor
-}  // namespace runtime
-}  // namespace executorch
+}  // namespace executorch::runtime::etensor
 
-namespace torch {
-namespace executor {
+namespace torch::executor {
 using ::executorch::runtime::etensor::complex;
-}  // namespace executor
-}  // namespace torch
+}  // namespace torch::executor

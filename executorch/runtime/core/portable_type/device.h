@@ -3,9 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace executorch {
-namespace runtime {
-namespace etensor {
+namespace executorch::runtime::etensor {
 
 /// The type of device on which a tensor's bytes lie.
 enum class DeviceType : int8_t {
@@ -37,14 +35,10 @@ struct Device final {
   DeviceIndex index_;
 };
 
-}  // namespace etensor
-}  // namespace runtime
-}  // namespace executorch
+}  // namespace executorch::runtime::etensor
 
-namespace torch {
-namespace executor {
+namespace torch::executor {
 using ::executorch::runtime::etensor::Device;
 using ::executorch::runtime::etensor::DeviceIndex;
 using ::executorch::runtime::etensor::DeviceType;
-}  // namespace executor
-}  // namespace torch
+}  // namespace torch::executor

@@ -2,16 +2,10 @@
 
 #include <c10/util/Half.h>
 
-namespace executorch {
-namespace runtime {
-namespace etensor {
+namespace executorch::runtime::etensor {
 using c10::Half;
-}  // namespace etensor
-}  // namespace runtime
-}  // namespace executorch
+}  // namespace executorch::runtime::etensor
 
-namespace torch {
-namespace executor {
+namespace torch::executor {
 using ::executorch::runtime::etensor::Half;
-}  // namespace executor
-}  // namespace torch
+}  // namespace torch::executor

@@ -15,9 +15,7 @@
 #include <executorch/runtime/core/portable_type/qint_types.h>
 #include <executorch/runtime/core/portable_type/scalar.h>
 
-namespace executorch {
-namespace runtime {
-namespace etensor {
+namespace executorch::runtime::etensor {
 namespace {
 
 /// The value of a binary float of 16 bits, from the definition of the format.
@@ -178,6 +176,4 @@ TEST(OpaqueNumbers, AreTypesOfTheirOwnOverIntegers) {
 }
 
 }  // namespace
-}  // namespace etensor
-}  // namespace runtime
-}  // namespace executorch
+}  // namespace executorch::runtime::etensor

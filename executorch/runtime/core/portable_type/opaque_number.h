@@ -1,8 +1,6 @@
 #pragma once
 
-namespace executorch {
-namespace runtime {
-namespace etensor {
+namespace executorch::runtime::etensor {
 
 /// An element that is stored as a `T` and has no arithmetic. The types of elements derive from it,
 /// so that each is a type of its own.
@@ -14,6 +12,4 @@ struct OpaqueNumber {
   explicit OpaqueNumber(T val) : val_(val) {}
 };
 
-}  // namespace etensor
-}  // namespace runtime
-}  // namespace executorch
+}  // namespace executorch::runtime::etensor

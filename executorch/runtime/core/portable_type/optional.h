@@ -2,21 +2,15 @@
 
 #include <optional>
 
-namespace executorch {
-namespace runtime {
-namespace etensor {
+namespace executorch::runtime::etensor {
 using std::nullopt;
 using std::nullopt_t;
 using std::optional;
-}  // namespace etensor
-}  // namespace runtime
-}  // namespace executorch
+}  // namespace executorch::runtime::etensor
 
 // Using-declarations, not aliases: a program may say `using namespace std` as well.
-namespace torch {
-namespace executor {
+namespace torch::executor {
 using std::nullopt;
 using std::nullopt_t;
 using std::optional;
-}  // namespace executor
-}  // namespace torch
+}  // namespace torch::executor

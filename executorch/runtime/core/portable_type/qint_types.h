@@ -6,9 +6,7 @@
 
 #include <cstdint>
 
-namespace executorch {
-namespace runtime {
-namespace etensor {
+namespace executorch::runtime::etensor {
 
 struct qint8 : OpaqueNumber<int8_t> {
   using OpaqueNumber::OpaqueNumber;
@@ -28,16 +26,12 @@ struct quint2x4 : OpaqueNumber<uint8_t> {
   using OpaqueNumber::OpaqueNumber;
 };
 
-}  // namespace etensor
-}  // namespace runtime
-}  // namespace executorch
+}  // namespace executorch::runtime::etensor
 
-namespace torch {
-namespace executor {
+namespace torch::executor {
 using ::executorch::runtime::etensor::qint32;
 using ::executorch::runtime::etensor::qint8;
 using ::executorch::runtime::etensor::quint2x4;
 using ::executorch::runtime::etensor::quint4x2;
 using ::executorch::runtime::etensor::quint8;
-}  // namespace executor
-}  // namespace torch
+}  // namespace torch::executor

@@ -7,9 +7,7 @@
 #include <executorch/runtime/core/portable_type/half.h>
 #include <executorch/runtime/platform/assert.h>
 
-namespace executorch {
-namespace runtime {
-namespace etensor {
+namespace executorch::runtime::etensor {
 
 /// A number together with its kind: integer, floating point or boolean.
 class Scalar {
@@ -68,12 +66,8 @@ ET_DEFINE_SCALAR_TO_METHOD(double, Double)
 ET_DEFINE_SCALAR_TO_METHOD(int64_t, Int)
 ET_DEFINE_SCALAR_TO_METHOD(bool, Bool)
 
-}  // namespace etensor
-}  // namespace runtime
-}  // namespace executorch
+}  // namespace executorch::runtime::etensor
 
-namespace torch {
-namespace executor {
+namespace torch::executor {
 using ::executorch::runtime::etensor::Scalar;
-}  // namespace executor
-}  // namespace torch
+}  // namespace torch::executor

@@ -8,9 +8,7 @@
 #include <executorch/runtime/core/portable_type/half.h>
 #include <executorch/runtime/core/portable_type/qint_types.h>
 
-namespace executorch {
-namespace runtime {
-namespace etensor {
+namespace executorch::runtime::etensor {
 
 /// Element types. The numbers are PyTorch's and stand in programs.
 enum class ScalarType : int8_t {
@@ -48,9 +46,7 @@ enum class ScalarType : int8_t {
   NumOptions = 31,
 };
 
-}  // namespace etensor
-}  // namespace runtime
-}  // namespace executorch
+}  // namespace executorch::runtime::etensor
 
 /// Calls _(C++ type, enumerator) for every element type that has a C++ type here.
 #define ET_FORALL_SCALAR_TYPES(_)                                                               \
@@ -81,8 +77,6 @@ enum class ScalarType : int8_t {
   _(uint32_t, UInt32)                                                                           \
   _(uint64_t, UInt64)
 
-namespace torch {
-namespace executor {
+namespace torch::executor {
 using ::executorch::runtime::etensor::ScalarType;
-}  // namespace executor
-}  // namespace torch
+}  // namespace torch::executor

@@ -2,16 +2,10 @@
 
 #include <string_view>
 
-namespace executorch {
-namespace runtime {
-namespace etensor {
+namespace executorch::runtime::etensor {
 using std::string_view;
-}  // namespace etensor
-}  // namespace runtime
-}  // namespace executorch
+}  // namespace executorch::runtime::etensor
 
-namespace torch {
-namespace executor {
+namespace torch::executor {
 using std::string_view;
-}  // namespace executor
-}  // namespace torch
+}  // namespace torch::executor

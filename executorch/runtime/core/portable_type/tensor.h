@@ -2,9 +2,7 @@
 
 #include <executorch/runtime/core/portable_type/tensor_impl.h>
 
-namespace executorch {
-namespace runtime {
-namespace etensor {
+namespace executorch::runtime::etensor {
 
 /// A handle to a TensorImpl that somebody else owns: one pointer, copied freely. Copies name the
 /// same tensor, and constness of the handle says nothing about the elements.
@@ -61,12 +59,8 @@ class Tensor {
   TensorImpl* impl_;
 };
 
-}  // namespace etensor
-}  // namespace runtime
-}  // namespace executorch
+}  // namespace executorch::runtime::etensor
 
-namespace torch {
-namespace executor {
+namespace torch::executor {
 using ::executorch::runtime::etensor::Tensor;
-}  // namespace executor
-}  // namespace torch
+}  // namespace torch::executor

@@ -7,9 +7,7 @@
 #include <executorch/runtime/core/exec_aten/util/scalar_type_util.h>
 #include <executorch/runtime/core/exec_aten/util/tensor_shape_to_c_string.h>
 
-namespace executorch {
-namespace runtime {
-namespace etensor {
+namespace executorch::runtime::etensor {
 
 Result<ssize_t> safe_numel(const TensorImpl::SizesType* sizes, ssize_t dim) {
   ET_CHECK_OR_RETURN_ERROR(dim == 0 || sizes != nullptr, InvalidArgument,
@@ -103,6 +101,4 @@ Error TensorImpl::resize(ArrayRef<SizesType> new_sizes) {
   return Error::Ok;
 }
 
-}  // namespace etensor
-}  // namespace runtime
-}  // namespace executorch
+}  // namespace executorch::runtime::etensor

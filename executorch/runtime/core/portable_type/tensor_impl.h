@@ -18,8 +18,7 @@
 #define ET_PRI_TENSOR_NUMEL ET_PRIssize_t
 #define ET_PRI_SIZES_AND_STRIDES "d"
 
-namespace executorch {
-namespace runtime {
+namespace executorch::runtime {
 namespace internal {
 class TensorResizerFriend;
 }  // namespace internal
@@ -121,13 +120,10 @@ ssize_t compute_numel(const TensorImpl::SizesType* sizes, ssize_t dim);
 Result<ssize_t> safe_numel(const TensorImpl::SizesType* sizes, ssize_t dim);
 
 }  // namespace etensor
-}  // namespace runtime
-}  // namespace executorch
+}  // namespace executorch::runtime
 
-namespace torch {
-namespace executor {
+namespace torch::executor {
 using ::executorch::runtime::etensor::compute_numel;
 using ::executorch::runtime::etensor::safe_numel;
 using ::executorch::runtime::etensor::TensorImpl;
-}  // namespace executor
-}  // namespace torch
+}  // namespace torch::executor

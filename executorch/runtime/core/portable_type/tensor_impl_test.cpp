@@ -5,9 +5,7 @@
 #include <executorch/runtime/core/exec_aten/util/tensor_util.h>
 #include <executorch/runtime/core/portable_type/tensor.h>
 
-namespace executorch {
-namespace runtime {
-namespace etensor {
+namespace executorch::runtime::etensor {
 namespace {
 
 using SizesType = TensorImpl::SizesType;
@@ -113,6 +111,4 @@ TEST(ResizeTensor, WideSizesAreNarrowedWithCare) {
 }
 
 }  // namespace
-}  // namespace etensor
-}  // namespace runtime
-}  // namespace executorch
+}  // namespace executorch::runtime::etensor

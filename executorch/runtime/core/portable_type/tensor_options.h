@@ -2,9 +2,7 @@
 
 #include <cstdint>
 
-namespace executorch {
-namespace runtime {
-namespace etensor {
+namespace executorch::runtime::etensor {
 
 /// The order of dimensions in memory that an operator is asked for.
 enum class MemoryFormat : int8_t {
@@ -16,13 +14,9 @@ enum class Layout : int8_t {
   Strided = 0,
 };
 
-}  // namespace etensor
-}  // namespace runtime
-}  // namespace executorch
+}  // namespace executorch::runtime::etensor
 
-namespace torch {
-namespace executor {
+namespace torch::executor {
 using ::executorch::runtime::etensor::Layout;
 using ::executorch::runtime::etensor::MemoryFormat;
-}  // namespace executor
-}  // namespace torch
+}  // namespace torch::executor

@@ -9,9 +9,7 @@
 #include <functional>
 #include <vector>
 
-namespace executorch {
-namespace runtime {
-namespace testing {
+namespace executorch::runtime::testing {
 
 /// Calls of test::copy, and the steps that each tells of.
 inline size_t n_copies = 0;
@@ -59,6 +57,4 @@ inline double seconds(const std::function<void()>& f) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-}  // namespace testing
-}  // namespace runtime
-}  // namespace executorch
+}  // namespace executorch::runtime::testing

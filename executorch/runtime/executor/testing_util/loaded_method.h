@@ -10,9 +10,7 @@
 #include <optional>
 #include <vector>
 
-namespace executorch {
-namespace runtime {
-namespace testing {
+namespace executorch::runtime::testing {
 
 /// A loader over bytes that it owns.
 class BytesLoader final : public DataLoader {
@@ -136,6 +134,4 @@ class OwnedTensor {
   std::optional<aten::TensorImpl> impl_;
 };
 
-}  // namespace testing
-}  // namespace runtime
-}  // namespace executorch
+}  // namespace executorch::runtime::testing

@@ -2,9 +2,7 @@
 
 #include <algorithm>
 
-namespace executorch {
-namespace runtime {
-namespace testing {
+namespace executorch::runtime::testing {
 
 namespace fb = executorch_flatbuffer;
 using Type = fb::KernelTypes;
@@ -187,6 +185,4 @@ std::vector<uint8_t> ProgramBuilder::build() {
   return file;
 }
 
-}  // namespace testing
-}  // namespace runtime
-}  // namespace executorch
+}  // namespace executorch::runtime::testing

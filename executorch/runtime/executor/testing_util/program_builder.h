@@ -10,9 +10,7 @@
 #include <string>
 #include <vector>
 
-namespace executorch {
-namespace runtime {
-namespace testing {
+namespace executorch::runtime::testing {
 
 struct TensorSpec {
   std::vector<int32_t> sizes;
@@ -133,6 +131,4 @@ class ProgramBuilder {
   std::vector<flatbuffers::Offset<executorch_flatbuffer::BackendDelegateInlineData>> inline_data_;
 };
 
-}  // namespace testing
-}  // namespace runtime
-}  // namespace executorch
+}  // namespace executorch::runtime::testing

@@ -10,9 +10,7 @@
 #include <string>
 #include <vector>
 
-namespace executorch {
-namespace extension {
-namespace llm {
+namespace executorch::extension::llm {
 
 /// Makes the inputs of a program over explicit caches from tokens and their position, and takes
 /// what comes out. This one hands the two on, for programs that keep their caches; others may add
@@ -94,6 +92,4 @@ class IOManager {
   }
 };
 
-}  // namespace llm
-}  // namespace extension
-}  // namespace executorch
+}  // namespace executorch::extension::llm

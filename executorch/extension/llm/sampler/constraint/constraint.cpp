@@ -10,9 +10,7 @@
 #include <limits>
 #include <mutex>
 
-namespace executorch {
-namespace extension {
-namespace llm {
+namespace executorch::extension::llm {
 
 using runtime::Error;
 
@@ -196,6 +194,4 @@ Error ConstraintProcessor::process(aten::Tensor logits) {
   return Error::Ok;
 }
 
-}  // namespace llm
-}  // namespace extension
-}  // namespace executorch
+}  // namespace executorch::extension::llm

@@ -14,9 +14,7 @@
 #include <unordered_set>
 #include <vector>
 
-namespace executorch {
-namespace extension {
-namespace llm {
+namespace executorch::extension::llm {
 
 /// A compiled constraint. Thread-safe; any number of texts may share it.
 class Constraint {
@@ -79,6 +77,4 @@ class ConstraintProcessor : public LogitProcessor {
   std::vector<uint64_t> mask_;
 };
 
-}  // namespace llm
-}  // namespace extension
-}  // namespace executorch
+}  // namespace executorch::extension::llm

@@ -3,9 +3,7 @@
 
 #include <algorithm>
 
-namespace executorch {
-namespace extension {
-namespace llm {
+namespace executorch::extension::llm {
 
 Vocabulary::Vocabulary(std::vector<std::string> tokens) : tokens_(std::move(tokens)) {
   for (uint32_t i = 0; i < tokens_.size(); ++i) {
@@ -51,6 +49,4 @@ void Vocabulary::close_nodes(std::vector<uint32_t>& open, size_t depth, uint32_t
   }
 }
 
-}  // namespace llm
-}  // namespace extension
-}  // namespace executorch
+}  // namespace executorch::extension::llm

@@ -6,9 +6,7 @@
 #include <string>
 #include <vector>
 
-namespace executorch {
-namespace extension {
-namespace llm {
+namespace executorch::extension::llm {
 
 /// Immutable; any number of constraints share one.
 class Vocabulary {
@@ -45,6 +43,4 @@ class Vocabulary {
   std::vector<Node> nodes_;
 };
 
-}  // namespace llm
-}  // namespace extension
-}  // namespace executorch
+}  // namespace executorch::extension::llm

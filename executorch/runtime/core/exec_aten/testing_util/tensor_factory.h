@@ -18,9 +18,7 @@
 #include <executorch/runtime/core/tensor_shape_dynamism.h>
 #include <executorch/runtime/platform/assert.h>
 
-namespace executorch {
-namespace runtime {
-namespace testing {
+namespace executorch::runtime::testing {
 namespace internal {
 
 inline size_t sizes_to_numel(const std::vector<int32_t>& sizes) {
@@ -272,15 +270,9 @@ class TensorListFactory final {
   std::vector<std::unique_ptr<std::vector<aten::Tensor>>> lists_;
 };
 
-}  // namespace testing
-}  // namespace runtime
-}  // namespace executorch
+}  // namespace executorch::runtime::testing
 
-namespace torch {
-namespace executor {
-namespace testing {
+namespace torch::executor::testing {
 using ::executorch::runtime::testing::TensorFactory;
 using ::executorch::runtime::testing::TensorListFactory;
-}  // namespace testing
-}  // namespace executor
-}  // namespace torch
+}  // namespace torch::executor::testing

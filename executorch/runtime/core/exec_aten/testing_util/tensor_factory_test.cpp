@@ -7,9 +7,7 @@
 
 #include <executorch/runtime/core/exec_aten/testing_util/tensor_util.h>
 
-namespace executorch {
-namespace runtime {
-namespace testing {
+namespace executorch::runtime::testing {
 namespace {
 
 using aten::ScalarType;
@@ -147,6 +145,4 @@ TEST(TensorMatchers, DifferencesAreFoundByEveryAssertion) {
 }
 
 }  // namespace
-}  // namespace testing
-}  // namespace runtime
-}  // namespace executorch
+}  // namespace executorch::runtime::testing

@@ -7,8 +7,7 @@
 #include <executorch/runtime/core/exec_aten/util/layout_of.h>
 #include <executorch/runtime/core/exec_aten/util/scalar_type_util.h>
 
-namespace executorch {
-namespace runtime {
+namespace executorch::runtime {
 namespace testing {
 namespace {
 
@@ -155,5 +154,4 @@ std::ostream& operator<<(std::ostream& os, ScalarType type) {
 }
 
 }  // namespace etensor
-}  // namespace runtime
-}  // namespace executorch
+}  // namespace executorch::runtime

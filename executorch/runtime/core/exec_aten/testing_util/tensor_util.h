@@ -9,8 +9,7 @@
 
 #include <executorch/runtime/core/exec_aten/exec_aten.h>
 
-namespace executorch {
-namespace runtime {
+namespace executorch::runtime {
 namespace testing {
 namespace internal {
 
@@ -83,12 +82,9 @@ std::ostream& operator<<(std::ostream& os, const Tensor& t);
 std::ostream& operator<<(std::ostream& os, ScalarType type);
 
 }  // namespace etensor
-}  // namespace runtime
-}  // namespace executorch
+}  // namespace executorch::runtime
 
-namespace torch {
-namespace executor {
-namespace testing {
+namespace torch::executor::testing {
 using ::executorch::runtime::testing::IsCloseTo;
 using ::executorch::runtime::testing::IsDataCloseTo;
 using ::executorch::runtime::testing::IsDataEqualTo;
@@ -98,9 +94,7 @@ using ::executorch::runtime::testing::IsListEqualTo;
 using ::executorch::runtime::testing::tensor_data_is_close;
 using ::executorch::runtime::testing::tensor_lists_are_close;
 using ::executorch::runtime::testing::tensors_are_close;
-}  // namespace testing
-}  // namespace executor
-}  // namespace torch
+}  // namespace torch::executor::testing
 
 #define ET_TESTING_MATCH(check, t, matcher) \
   check##_THAT((t), ::executorch::runtime::testing::matcher)

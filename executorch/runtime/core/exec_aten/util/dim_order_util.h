@@ -9,8 +9,7 @@
 #include <executorch/runtime/core/error.h>
 #include <executorch/runtime/core/exec_aten/util/tensor_dimension_limit.h>
 
-namespace executorch {
-namespace runtime {
+namespace executorch::runtime {
 
 /// Whether `dim_order` is a permutation of 0 .. dims - 1.
 template <typename DimOrderType>
@@ -112,15 +111,12 @@ ET_NODISCARD Error stride_to_dim_order(const StridesType* strides, const size_t 
   return Error::Ok;
 }
 
-}  // namespace runtime
-}  // namespace executorch
+}  // namespace executorch::runtime
 
-namespace torch {
-namespace executor {
+namespace torch::executor {
 using ::executorch::runtime::dim_order_to_stride;
 using ::executorch::runtime::dim_order_to_stride_nocheck;
 using ::executorch::runtime::is_channels_last_dim_order;
 using ::executorch::runtime::is_contiguous_dim_order;
 using ::executorch::runtime::stride_to_dim_order;
-}  // namespace executor
-}  // namespace torch
+}  // namespace torch::executor

@@ -10,8 +10,7 @@
 
 #include <executorch/runtime/core/exec_aten/util/tensor_shape_to_c_string.h>
 
-namespace executorch {
-namespace runtime {
+namespace executorch::runtime {
 namespace {
 
 TEST(DimOrder, EveryOrderGivesStridesAndBack) {
@@ -117,5 +116,4 @@ TEST(ShapeText, LongestShapeFits) {
 }
 
 }  // namespace
-}  // namespace runtime
-}  // namespace executorch
+}  // namespace executorch::runtime

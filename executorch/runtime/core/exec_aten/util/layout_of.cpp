@@ -1,9 +1,7 @@
 #include <executorch/runtime/core/exec_aten/util/dim_order_util.h>
 #include <executorch/runtime/core/exec_aten/util/layout_of.h>
 
-namespace executorch {
-namespace ET_RUNTIME_NAMESPACE {
-namespace internal {
+namespace executorch::ET_RUNTIME_NAMESPACE::internal {
 
 Result<aten::ArrayRef<aten::DimOrderType>> dim_order_of(const aten::Tensor& tensor) {
   const aten::ArrayRef<aten::DimOrderType> order = tensor.dim_order();
@@ -28,6 +26,4 @@ Result<aten::ArrayRef<aten::StridesType>> strides_of(
   return aten::ArrayRef<aten::StridesType>(room, order.size());
 }
 
-}  // namespace internal
-}  // namespace ET_RUNTIME_NAMESPACE
-}  // namespace executorch
+}  // namespace executorch::ET_RUNTIME_NAMESPACE::internal

@@ -6,9 +6,7 @@
 #include <executorch/runtime/core/result.h>
 #include <executorch/runtime/platform/compiler.h>
 
-namespace executorch {
-namespace ET_RUNTIME_NAMESPACE {
-namespace internal {
+namespace executorch::ET_RUNTIME_NAMESPACE::internal {
 
 /// The dim order that a null dim order stands for.
 inline constexpr aten::DimOrderType kIdentityDimOrder[kTensorDimensionLimit] = {
@@ -27,6 +25,4 @@ ET_NODISCARD Result<aten::ArrayRef<aten::DimOrderType>> dim_order_of(const aten:
 ET_NODISCARD Result<aten::ArrayRef<aten::StridesType>> strides_of(
     const aten::Tensor& tensor, aten::StridesType (&room)[kTensorDimensionLimit]);
 
-}  // namespace internal
-}  // namespace ET_RUNTIME_NAMESPACE
-}  // namespace executorch
+}  // namespace executorch::ET_RUNTIME_NAMESPACE::internal

@@ -5,9 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace executorch {
-namespace runtime {
-namespace internal {
+namespace executorch::runtime::internal {
 namespace {
 
 using aten::ScalarType;
@@ -78,6 +76,4 @@ TEST(LayoutOf, WhereNoneFollowsThereIsAnError) {
 }
 
 }  // namespace
-}  // namespace internal
-}  // namespace runtime
-}  // namespace executorch
+}  // namespace executorch::runtime::internal

@@ -1,7 +1,6 @@
 #include <executorch/runtime/core/exec_aten/util/scalar_type_util.h>
 
-namespace executorch {
-namespace runtime {
+namespace executorch::runtime {
 namespace {
 
 struct TypeRow {
@@ -59,5 +58,4 @@ size_t elementSize(aten::ScalarType t) {
   return kTypes[static_cast<size_t>(t)].bytes;
 }
 
-}  // namespace runtime
-}  // namespace executorch
+}  // namespace executorch::runtime

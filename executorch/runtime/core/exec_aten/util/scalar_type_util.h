@@ -18,8 +18,7 @@
 #include <executorch/runtime/core/exec_aten/exec_aten.h>
 #include <executorch/runtime/platform/assert.h>
 
-namespace executorch {
-namespace runtime {
+namespace executorch::runtime {
 
 template <typename T>
 struct is_reduced_floating_point
@@ -299,17 +298,13 @@ struct promote_types {
       CppTypeToScalarType<T1>::value, CppTypeToScalarType<T2>::value, half_to_float)>::type;
 };
 
-}  // namespace runtime
-}  // namespace executorch
+}  // namespace executorch::runtime
 
-namespace executorch {
-namespace aten {
+namespace executorch::aten {
 using runtime::elementSize;
-}  // namespace aten
-}  // namespace executorch
+}  // namespace executorch::aten
 
-namespace torch {
-namespace executor {
+namespace torch::executor {
 using ::executorch::runtime::can_cast;
 using ::executorch::runtime::canCast;
 using ::executorch::runtime::convert;
@@ -338,7 +333,6 @@ using ::executorch::runtime::promote_types;
 using ::executorch::runtime::promoteTypes;
 using ::executorch::runtime::ScalarTypeToCppType;
 using ::executorch::runtime::toString;
-}  // namespace executor
-}  // namespace torch
+}  // namespace torch::executor
 
 #include <executorch/runtime/core/exec_aten/util/scalar_type_switch.h>

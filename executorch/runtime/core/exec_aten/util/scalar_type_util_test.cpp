@@ -4,8 +4,7 @@
 
 #include <string>
 
-namespace executorch {
-namespace runtime {
+namespace executorch::runtime {
 namespace {
 
 using aten::ScalarType;
@@ -138,5 +137,4 @@ TEST(Switch, AdditionalTypesJoinTheSet) {
 }
 
 }  // namespace
-}  // namespace runtime
-}  // namespace executorch
+}  // namespace executorch::runtime

@@ -2,11 +2,9 @@
 
 #include <cstddef>
 
-namespace executorch {
-namespace runtime {
+namespace executorch::runtime {
 
 /// The most dimensions that a tensor may have: buffers for shapes are arrays of this size.
 constexpr size_t kTensorDimensionLimit = 16;
 
-}  // namespace runtime
-}  // namespace executorch
+}  // namespace executorch::runtime

@@ -3,8 +3,7 @@
 #include <cstdio>
 #include <cstring>
 
-namespace executorch {
-namespace runtime {
+namespace executorch::runtime {
 namespace {
 
 template <typename SizesType>
@@ -46,5 +45,4 @@ std::array<char, kTensorShapeStringSizeLimit> tensor_shape_to_c_string(
   return shape_text(shape);
 }
 
-}  // namespace runtime
-}  // namespace executorch
+}  // namespace executorch::runtime

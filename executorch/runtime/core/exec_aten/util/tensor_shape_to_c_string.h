@@ -8,8 +8,7 @@
 #include <executorch/runtime/core/exec_aten/util/tensor_dimension_limit.h>
 #include <executorch/runtime/core/span.h>
 
-namespace executorch {
-namespace runtime {
+namespace executorch::runtime {
 
 /// '(', ten digits and ", " for each dimension, and the zero byte.
 constexpr size_t kTensorShapeStringSizeLimit =
@@ -26,5 +25,4 @@ std::array<char, kTensorShapeStringSizeLimit> tensor_shape_to_c_string(
 std::array<char, kTensorShapeStringSizeLimit> tensor_shape_to_c_string(
     Span<const std::int64_t> shape);
 
-}  // namespace runtime
-}  // namespace executorch
+}  // namespace executorch::runtime

@@ -4,8 +4,7 @@
 
 #include <executorch/runtime/core/exec_aten/util/layout_of.h>
 
-namespace executorch {
-namespace ET_RUNTIME_NAMESPACE {
+namespace executorch::ET_RUNTIME_NAMESPACE {
 namespace {
 
 using aten::ScalarType;
@@ -487,5 +486,4 @@ void reset_data_ptr(const Tensor& t) {
 
 }  // namespace internal
 
-}  // namespace ET_RUNTIME_NAMESPACE
-}  // namespace executorch
+}  // namespace executorch::ET_RUNTIME_NAMESPACE

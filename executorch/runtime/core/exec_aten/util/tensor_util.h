@@ -90,8 +90,7 @@
   ET_CHECK_MSG(::executorch::runtime::extract_scalar_tensor(scalar_tensor, &(out_val)), \
                "the tensor holds no single number of the type wanted")
 
-namespace executorch {
-namespace ET_RUNTIME_NAMESPACE {
+namespace executorch::ET_RUNTIME_NAMESPACE {
 
 /// dim in [-upper_bound, upper_bound), where a scalar (upper_bound 0) counts as one dimension.
 bool dim_is_valid(int64_t dim, int64_t upper_bound);
@@ -286,11 +285,9 @@ ET_DEPRECATED inline void resize(aten::Tensor t, aten::ArrayRef<aten::SizesType>
   ET_CHECK_MSG(error == Error::Ok, "resize: %s", to_string(error));
 }
 
-}  // namespace ET_RUNTIME_NAMESPACE
-}  // namespace executorch
+}  // namespace executorch::ET_RUNTIME_NAMESPACE
 
-namespace torch {
-namespace executor {
+namespace torch::executor {
 using ::executorch::runtime::calculate_linear_index;
 using ::executorch::runtime::coordinateToIndex;
 using ::executorch::runtime::coordinateToIndexWithTrailingDimsMemo;
@@ -346,5 +343,4 @@ using ::executorch::runtime::internal::resize_tensor_impl;
 using ::executorch::runtime::internal::set_tensor_data;
 using ::executorch::runtime::internal::share_tensor_data;
 }  // namespace internal
-}  // namespace executor
-}  // namespace torch
+}  // namespace torch::executor

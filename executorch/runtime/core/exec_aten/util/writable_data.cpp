@@ -1,9 +1,7 @@
 #include <executorch/runtime/core/exec_aten/util/tensor_shape_to_c_string.h>
 #include <executorch/runtime/core/exec_aten/util/writable_data.h>
 
-namespace executorch {
-namespace ET_RUNTIME_NAMESPACE {
-namespace internal {
+namespace executorch::ET_RUNTIME_NAMESPACE::internal {
 
 Result<void*> writable_data(const aten::Tensor& tensor) {
   const auto sizes = tensor.sizes();
@@ -25,6 +23,4 @@ void keep_read_only(const aten::Tensor& source, const aten::Tensor& view) {
   }
 }
 
-}  // namespace internal
-}  // namespace ET_RUNTIME_NAMESPACE
-}  // namespace executorch
+}  // namespace executorch::ET_RUNTIME_NAMESPACE::internal

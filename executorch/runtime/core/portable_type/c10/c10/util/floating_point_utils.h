@@ -9,11 +9,9 @@
 
 #include <torch/headeronly/util/floating_point_utils.h>
 
-namespace c10 {
-namespace detail {
+namespace c10::detail {
 using ::torch::headeronly::detail::fp32_from_bits;
 using ::torch::headeronly::detail::fp32_to_bits;
-}  // namespace detail
-}  // namespace c10
+}  // namespace c10::detail
 
 #endif

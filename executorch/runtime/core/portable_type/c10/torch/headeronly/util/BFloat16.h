@@ -9,10 +9,8 @@
 
 #include <c10/util/BFloat16.h>
 
-namespace torch {
-namespace headeronly {
+namespace torch::headeronly {
 using c10::BFloat16;
-}  // namespace headeronly
-}  // namespace torch
+}  // namespace torch::headeronly
 
 #endif

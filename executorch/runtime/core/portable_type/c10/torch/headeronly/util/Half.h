@@ -9,10 +9,8 @@
 
 #include <c10/util/Half.h>
 
-namespace torch {
-namespace headeronly {
+namespace torch::headeronly {
 using c10::Half;
-}  // namespace headeronly
-}  // namespace torch
+}  // namespace torch::headeronly
 
 #endif

@@ -9,10 +9,8 @@
 
 #include <c10/util/bit_cast.h>
 
-namespace torch {
-namespace headeronly {
+namespace torch::headeronly {
 using c10::bit_cast;
-}  // namespace headeronly
-}  // namespace torch
+}  // namespace torch::headeronly
 
 #endif

@@ -9,10 +9,8 @@
 
 #include <c10/util/complex.h>
 
-namespace torch {
-namespace headeronly {
+namespace torch::headeronly {
 using c10::complex;
-}  // namespace headeronly
-}  // namespace torch
+}  // namespace torch::headeronly
 
 #endif

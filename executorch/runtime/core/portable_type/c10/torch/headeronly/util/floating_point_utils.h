@@ -11,9 +11,7 @@
 
 #include <cstdint>
 
-namespace torch {
-namespace headeronly {
-namespace detail {
+namespace torch::headeronly::detail {
 
 inline float fp32_from_bits(uint32_t bits) {
   return c10::bit_cast<float>(bits);
@@ -22,8 +20,6 @@ inline uint32_t fp32_to_bits(float value) {
   return c10::bit_cast<uint32_t>(value);
 }
 
-}  // namespace detail
-}  // namespace headeronly
-}  // namespace torch
+}  // namespace torch::headeronly::detail
 
 #endif
