@@ -37,9 +37,7 @@ Tensor& custom_linear_out(KernelRuntimeContext& ctx, const Tensor& weight, const
   for (float* const end = y + out.numel(); y != end; y += n, x += k) {
     for (ssize_t i = 0; i < n; ++i) {
       float sum = b == nullptr ? 0.0f : b[i];
-      for (ssize_t j = 0; j < k; ++j) {
-        sum += x[j] * w[i * k + j];
-      }
+      for (ssize_t j = 0; j < k; ++j) sum += x[j] * w[i * k + j];
       y[i] = sum;
     }
   }

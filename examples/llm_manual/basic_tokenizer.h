@@ -42,9 +42,7 @@ class BasicTokenizer {
 
   std::vector<int64_t> encode(const std::string& prompt) const {
     std::vector<int64_t> tokens;
-    for (const std::string& word : split(prompt)) {
-      encode_word(word, tokens);
-    }
+    for (const std::string& word : split(prompt)) encode_word(word, tokens);
     return tokens;
   }
 
@@ -53,9 +51,7 @@ class BasicTokenizer {
     std::string text;
     for (const int64_t token : tokens) {
       const auto found = text_of_.find(token);
-      if (found != text_of_.end()) {
-        text += found->second;
-      }
+      if (found != text_of_.end()) text += found->second;
     }
     return text;
   }
@@ -84,13 +80,9 @@ class BasicTokenizer {
     };
     for (const char c : prompt) {
       const bool punctuation = std::ispunct(static_cast<unsigned char>(c)) != 0;
-      if (c == ' ' || punctuation) {
-        finish_word();
-      }
+      if (c == ' ' || punctuation) finish_word();
       word += c;
-      if (punctuation) {
-        finish_word();
-      }
+      if (punctuation) finish_word();
     }
     finish_word();
     return words;
@@ -102,9 +94,7 @@ class BasicTokenizer {
       auto found = token_of_.end();
       for (; length > 0; --length) {
         found = token_of_.find(word.substr(begin, length));
-        if (found != token_of_.end()) {
-          break;
-        }
+        if (found != token_of_.end()) break;
       }
       if (found != token_of_.end()) {
         tokens.push_back(found->second);
@@ -123,14 +113,10 @@ class BasicTokenizer {
 
   /// The byte that a character of the alphabet stands for, or -1.
   static int byte_of(uint32_t character) {
-    if (character < 0x100) {
-      return stands_for_itself(character) ? static_cast<int>(character) : -1;
-    }
+    if (character < 0x100) return stands_for_itself(character) ? static_cast<int>(character) : -1;
     uint32_t next = 0x100;
     for (int byte = 0; byte < 0x100; ++byte) {
-      if (!stands_for_itself(static_cast<uint32_t>(byte)) && next++ == character) {
-        return byte;
-      }
+      if (!stands_for_itself(static_cast<uint32_t>(byte)) && next++ == character) return byte;
     }
     return -1;
   }
@@ -147,9 +133,7 @@ class BasicTokenizer {
         return key;
       }
       const int byte = byte_of(character);
-      if (byte < 0) {
-        return key;
-      }
+      if (byte < 0) return key;
       bytes += static_cast<char>(byte);
     }
     return bytes;

@@ -69,9 +69,7 @@ class Arguments {
     while (results > 0 && kinds[results - 1] == "Tensor") --results;
     if (results == 0 && !kinds.empty()) results = kinds.size() - 1;
     values_.reserve(kinds.size());
-    for (size_t i = 0; i < kinds.size(); ++i) {
-      values_.push_back(make(kinds[i], i >= results));
-    }
+    for (size_t i = 0; i < kinds.size(); ++i) values_.push_back(make(kinds[i], i >= results));
     for (EValue& value : values_) pointers_.push_back(&value);
   }
 

@@ -17,29 +17,21 @@ constexpr uint32_t kFlatTensorLength = 40;
 // Byte by byte, so that neither the host's byte order nor alignment matters.
 uint64_t read_le(const uint8_t* bytes, size_t count) {
   uint64_t value = 0;
-  for (size_t i = 0; i < count; ++i) {
-    value |= uint64_t{bytes[i]} << (8 * i);
-  }
+  for (size_t i = 0; i < count; ++i) value |= uint64_t{bytes[i]} << (8 * i);
   return value;
 }
 
 uint8_t* write_le(uint8_t* out, uint64_t value, size_t count) {
-  for (size_t i = 0; i < count; ++i) {
-    out[i] = static_cast<uint8_t>(value >> (8 * i));
-  }
+  for (size_t i = 0; i < count; ++i) out[i] = static_cast<uint8_t>(value >> (8 * i));
   return out + count;
 }
 
 // Finds the header and hands back the bytes behind its length field.
 HeaderStatus find(const void* head, size_t size, const char* magic, uint32_t min_length,
                   const uint8_t*& fields, uint32_t& length) {
-  if (size < kHeadBytes) {
-    return HeaderStatus::Short;
-  }
+  if (size < kHeadBytes) return HeaderStatus::Short;
   const uint8_t* bytes = static_cast<const uint8_t*>(head) + kHeaderOffset;
-  if (std::memcmp(bytes, magic, kMagicBytes) != 0) {
-    return HeaderStatus::Absent;
-  }
+  if (std::memcmp(bytes, magic, kMagicBytes) != 0) return HeaderStatus::Absent;
   length = static_cast<uint32_t>(read_le(bytes + kMagicBytes, 4));
   fields = bytes + kMagicBytes + 4;
   return length < min_length ? HeaderStatus::Corrupt : HeaderStatus::Found;
@@ -58,9 +50,7 @@ uint8_t* write_prefix(const uint8_t* flatbuffer, size_t spliced, const char* mag
 
 Identifier check_identifier(const void* head, const char* expected) {
   const uint8_t* found = static_cast<const uint8_t*>(head) + kIdentifierOffset;
-  if (std::memcmp(found, expected, 4) == 0) {
-    return Identifier::Match;
-  }
+  if (std::memcmp(found, expected, 4) == 0) return Identifier::Match;
   return std::memcmp(found, expected, 2) == 0 ? Identifier::OtherVersion : Identifier::Other;
 }
 

@@ -43,9 +43,7 @@ bool is_same_file(int fd, const char* name) {
 /// the lock. Whoever has the lock of a file that still has the name is the only one to remove it.
 bool remove_abandoned(const char* name) {
   const int fd = ::open(name, O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
-  if (fd < 0) {
-    return false;
-  }
+  if (fd < 0) return false;
   struct stat status;
   const bool abandoned = ::fstat(fd, &status) == 0 && S_ISREG(status.st_mode) &&
                          ::flock(fd, LOCK_EX | LOCK_NB) == 0 && is_same_file(fd, name);
@@ -57,9 +55,7 @@ bool remove_abandoned(const char* name) {
 }  // namespace
 
 OutputFile::~OutputFile() {
-  if (!temporary_.empty()) {
-    std::remove(temporary_.c_str());
-  }
+  if (!temporary_.empty()) std::remove(temporary_.c_str());
   (void)close();
 }
 
@@ -67,24 +63,16 @@ int OutputFile::open(const std::string& path) {
   std::error_code error;
   const fs::file_status status = fs::status(path, error);
   target_ = path;
-  if (path.empty()) {
-    return ENOENT;
-  }
-  if (path.find('\0') != path.npos) {
-    return EINVAL;
-  }
-  if (!fs::exists(status)) {
-    return open_aside();
-  }
+  if (path.empty()) return ENOENT;
+  if (path.find('\0') != path.npos) return EINVAL;
+  if (!fs::exists(status)) return open_aside();
   if (!fs::is_regular_file(status)) {
     file_ = std::fopen(path.c_str(), "wb");
     return file_ != nullptr ? 0 : failure();
   }
   target_ = fs::canonical(path, error).string();
   const int failed = error ? error.value() : open_aside();
-  if (failed == 0) {
-    (void)::fchmod(::fileno(file_), static_cast<mode_t>(status.permissions()));
-  }
+  if (failed == 0) (void)::fchmod(::fileno(file_), static_cast<mode_t>(status.permissions()));
   return failed;
 }
 
@@ -97,14 +85,10 @@ int OutputFile::open_aside() {
   }
   return make_beside([this](const std::string& name) {
     const int fd = ::open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, kNewFile);
-    if (fd < 0) {
-      return failure();
-    }
+    if (fd < 0) return failure();
     // Before it was locked it looked like abandoned.
     (void)::flock(fd, LOCK_EX);
-    if (is_same_file(fd, name.c_str())) {
-      return take(fd);
-    }
+    if (is_same_file(fd, name.c_str())) return take(fd);
     ::close(fd);
     return EEXIST;
   });
@@ -112,9 +96,7 @@ int OutputFile::open_aside() {
 
 int OutputFile::take(int fd) {
   file_ = ::fdopen(fd, "wb");
-  if (file_ != nullptr) {
-    return 0;
-  }
+  if (file_ != nullptr) return 0;
   const int failed = failure();
   ::close(fd);
   return failed;
@@ -126,16 +108,12 @@ int OutputFile::make_beside(Make make) {
   for (int n = 0; n < kMostNames; ++n) {
     std::string name = target_ + "." + std::to_string(n) + ".part";
     int failed = make(name);
-    if (failed == EEXIST && remove_abandoned(name.c_str())) {
-      failed = make(name);
-    }
+    if (failed == EEXIST && remove_abandoned(name.c_str())) failed = make(name);
     if (failed == 0) {
       temporary_ = std::move(name);
       return 0;
     }
-    if (failed != EEXIST) {
-      return failed;
-    }
+    if (failed != EEXIST) return failed;
   }
   return EEXIST;
 }
@@ -161,30 +139,20 @@ int OutputFile::link_to(const std::string& path) const {
 }
 
 int OutputFile::keep() {
-  if (!is_aside_) {
-    return close();
-  }
+  if (!is_aside_) return close();
   errno = 0;
-  if (std::fflush(file_) != 0) {
-    return failure();
-  }
+  if (std::fflush(file_) != 0) return failure();
   // Remote file systems say when a descriptor is closed what they could not write; the lock stays.
   const int copy = ::dup(::fileno(file_));
-  if (copy < 0 || ::close(copy) != 0) {
-    return failure();
-  }
+  if (copy < 0 || ::close(copy) != 0) return failure();
   if (temporary_.empty()) {
     int failed = link_to(target_);
     if (failed == EEXIST) {
       failed = make_beside([this](const std::string& name) { return link_to(name); });
     }
-    if (failed != 0 || temporary_.empty()) {
-      return failed;
-    }
+    if (failed != 0 || temporary_.empty()) return failed;
   }
-  if (std::rename(temporary_.c_str(), target_.c_str()) != 0) {
-    return failure();
-  }
+  if (std::rename(temporary_.c_str(), target_.c_str()) != 0) return failure();
   temporary_.clear();
   return 0;
 }

@@ -164,9 +164,7 @@ constexpr Field kFields[] = {
 // Where the fields of each table begin, and where those of the last end.
 struct Index {
   constexpr Index() {
-    for (const Field& field : kFields) {
-      ++begin[field.table + 1];
-    }
+    for (const Field& field : kFields) ++begin[field.table + 1];
     for (int table = 0; table < kTables; ++table) {
       begin[table + 1] = static_cast<uint8_t>(begin[table] + begin[table + 1]);
     }
@@ -177,9 +175,7 @@ constexpr Index kIndex;
 
 constexpr bool is_in_order() {
   for (size_t i = 1; i < sizeof(kFields) / sizeof(Field); ++i) {
-    if (kFields[i].table < kFields[i - 1].table) {
-      return false;
-    }
+    if (kFields[i].table < kFields[i - 1].table) return false;
   }
   return true;
 }
@@ -193,34 +189,24 @@ class Walk {
 
   // What the offset at `at` leads to; 0, where no table is, if that is outside.
   size_t follow(size_t at) const {
-    if (!has(at, sizeof(uint32_t))) {
-      return 0;
-    }
+    if (!has(at, sizeof(uint32_t))) return 0;
     const auto offset = read<uint32_t>(at);
     return offset != 0 && offset <= INT32_MAX && offset < size_ - at ? at + offset : 0;
   }
 
   bool table(size_t at, uint8_t which) {
-    if (at == 0 || depth_left_ == 0 || tables_left_ == 0 || !has(at, sizeof(int32_t))) {
-      return false;
-    }
+    if (at == 0 || depth_left_ == 0 || tables_left_ == 0 || !has(at, sizeof(int32_t))) return false;
     --tables_left_;
     --depth_left_;
     const size_t vtable = at - static_cast<size_t>(int64_t{read<int32_t>(at)});
-    if (!has(vtable, sizeof(uint16_t))) {
-      return false;
-    }
+    if (!has(vtable, sizeof(uint16_t))) return false;
     const uint16_t bytes = read<uint16_t>(vtable);
-    if (bytes % 2 != 0 || bytes > size_ - vtable) {
-      return false;
-    }
+    if (bytes % 2 != 0 || bytes > size_ - vtable) return false;
     uint8_t first_byte = 0;  // of the field before: the type, for a union
     for (uint8_t i = kIndex.begin[which]; i < kIndex.begin[which + 1]; ++i) {
       const uint8_t entry = kFields[i].entry;
       const size_t offset = entry < bytes ? read<uint16_t>(vtable + entry) : 0;
-      if (offset != 0 && !field(at + offset, kFields[i], first_byte)) {
-        return false;
-      }
+      if (offset != 0 && !field(at + offset, kFields[i], first_byte)) return false;
       first_byte = offset == 0 ? uint8_t{0} : data_[at + offset];
     }
     ++depth_left_;
@@ -239,9 +225,7 @@ class Walk {
   }
 
   bool field(size_t at, const Field& field, uint8_t type) {
-    if (field.form == Form::Scalar) {
-      return has(at, field.argument);
-    }
+    if (field.form == Form::Scalar) return has(at, field.argument);
     const size_t target = follow(at);
     switch (field.form) {
       case Form::Text:
@@ -266,9 +250,7 @@ class Walk {
   }
 
   bool vector(size_t at, size_t item_bytes, bool is_text) const {
-    if (at == 0 || !has(at, sizeof(uint32_t))) {
-      return false;
-    }
+    if (at == 0 || !has(at, sizeof(uint32_t))) return false;
     const size_t count = read<uint32_t>(at);
     const size_t items = at + sizeof(uint32_t);
     const size_t room = size_ - items;
@@ -277,14 +259,10 @@ class Walk {
   }
 
   bool tables(size_t at, uint8_t which) {
-    if (!vector(at, sizeof(uint32_t), false)) {
-      return false;
-    }
+    if (!vector(at, sizeof(uint32_t), false)) return false;
     for (uint32_t left = read<uint32_t>(at); left > 0; --left) {
       at += sizeof(uint32_t);
-      if (!table(follow(at), which)) {
-        return false;
-      }
+      if (!table(follow(at), which)) return false;
     }
     return true;
   }

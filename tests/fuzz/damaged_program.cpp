@@ -25,9 +25,7 @@ void read_metadata(const MethodMeta& meta) {
     (void)meta.output_tag(i);
     (void)meta.output_tensor_meta(i);
   }
-  for (size_t i = 0; i < meta.num_attributes(); ++i) {
-    (void)meta.attribute_tensor_meta(i);
-  }
+  for (size_t i = 0; i < meta.num_attributes(); ++i) (void)meta.attribute_tensor_meta(i);
   for (size_t i = 0; i < meta.num_backends(); ++i) {
     (void)meta.uses_backend(*meta.get_backend_name(i));
   }
@@ -37,9 +35,7 @@ void read_origins(const Program& program, const char* name) {
   auto identity = program.debug_identity();
   InstructionOrigin origin;
   for (size_t i = 0; identity.ok() && i < 64; ++i) {
-    if (identity->instruction(name, 0, i, origin)) {
-      (void)OriginText(origin);
-    }
+    if (identity->instruction(name, 0, i, origin)) (void)OriginText(origin);
     (void)identity->delegated(name, 0, i, 1, origin);
     (void)identity->delegated(name, 0, i, "1", origin);
   }
@@ -51,9 +47,7 @@ bool make_arenas(const MethodMeta& meta, std::vector<Bytes>& memory,
   size_t total = 0;
   for (size_t i = 0; i < meta.num_memory_planned_buffers(); ++i) {
     const auto bytes = static_cast<uint64_t>(*meta.memory_planned_buffer_size(i));
-    if (bytes > kMaxArenaBytes - total) {
-      return false;
-    }
+    if (bytes > kMaxArenaBytes - total) return false;
     total += bytes;
     memory.emplace_back(new uint8_t[bytes]());
     arenas.emplace_back(memory.back().get(), bytes);
@@ -63,13 +57,9 @@ bool make_arenas(const MethodMeta& meta, std::vector<Bytes>& memory,
 
 Error set_input(Method& method, const MethodMeta& meta, size_t index, std::vector<Bytes>& memory) {
   const Tag tag = *meta.input_tag(index);
-  if (tag != Tag::Tensor) {
-    return Error::Ok;
-  }
+  if (tag != Tag::Tensor) return Error::Ok;
   auto info = meta.input_tensor_meta(index);
-  if (!info.ok() || info->nbytes() > kMaxArenaBytes) {
-    return Error::NotSupported;
-  }
+  if (!info.ok() || info->nbytes() > kMaxArenaBytes) return Error::NotSupported;
   memory.emplace_back(new uint8_t[info->nbytes()]());
   std::vector<int32_t> sizes(info->sizes().begin(), info->sizes().end());
   std::vector<uint8_t> order(info->dim_order().begin(), info->dim_order().end());
@@ -92,9 +82,7 @@ Outcome run_method(const Program& program, const char* name, size_t max_instruct
   read_metadata(meta);
   std::vector<Bytes> memory;
   std::vector<Span<uint8_t>> arenas;
-  if (!make_arenas(meta, memory, arenas)) {
-    return Outcome::NotLoaded;
-  }
+  if (!make_arenas(meta, memory, arenas)) return Outcome::NotLoaded;
   memory.emplace_back(new uint8_t[kMethodBytes]);
   MemoryAllocator method_allocator(kMethodBytes, memory.back().get());
   memory.emplace_back(new uint8_t[kTempBytes]);
@@ -102,17 +90,11 @@ Outcome run_method(const Program& program, const char* name, size_t max_instruct
   HierarchicalAllocator planned({arenas.data(), arenas.size()});
   MemoryManager manager(&method_allocator, &planned, &temp_allocator);
   auto method = program.load_method(name, &manager);
-  if (!method.ok()) {
-    return Outcome::NotLoaded;
-  }
+  if (!method.ok()) return Outcome::NotLoaded;
   for (size_t i = 0; i < meta.num_inputs(); ++i) {
-    if (set_input(method.get(), meta, i, memory) != Error::Ok) {
-      return Outcome::Failed;
-    }
+    if (set_input(method.get(), meta, i, memory) != Error::Ok) return Outcome::Failed;
   }
-  for (size_t i = 0; i < meta.num_outputs(); ++i) {
-    set_output(method.get(), meta, i, memory);
-  }
+  for (size_t i = 0; i < meta.num_outputs(); ++i) set_output(method.get(), meta, i, memory);
   Error error = Error::Ok;
   for (size_t i = 0; error == Error::Ok && i < max_instructions; ++i) {
     error = method->experimental_step();
@@ -127,9 +109,7 @@ Outcome run_method(const Program& program, const char* name, size_t max_instruct
 Outcome use_program(const uint8_t* data, size_t size, size_t max_instructions) {
   BufferDataLoader loader(data, size);
   auto program = Program::load(&loader, Program::Verification::InternalConsistency);
-  if (!program.ok()) {
-    return Outcome::Refused;
-  }
+  if (!program.ok()) return Outcome::Refused;
   Outcome outcome = Outcome::Ran;
   for (size_t i = 0; i < program->num_methods(); ++i) {
     read_origins(*program, *program->get_method_name(i));

@@ -32,9 +32,7 @@ std::vector<std::string> name_frames(const Shared& shared) {
     // The address after a call may be in the next function.
     std::snprintf(text, sizeof(text), " %#zx",
                   static_cast<size_t>(address - start - (i > 0 ? 1 : 0)));
-    if (address > start && address - start < size_t{1} << 30) {
-      command += text;
-    }
+    if (address > start && address - start < size_t{1} << 30) command += text;
   }
   std::vector<std::string> names;
   if (std::FILE* out = popen((command + " 2>/dev/null").c_str(), "r")) {
@@ -132,9 +130,7 @@ Findings::Findings(std::string folder) : folder_(std::move(folder)) {
 
 uint64_t Findings::total() const {
   uint64_t all = 0;
-  for (const auto& [key, finding] : all_) {
-    all += finding.count;
-  }
+  for (const auto& [key, finding] : all_) all += finding.count;
   return all;
 }
 
@@ -171,9 +167,7 @@ void Findings::add(const Groups& groups, uint64_t index, Finding finding, const 
   const Mutant mutant = groups.mutant(index);
   const Bytes program = groups.bytes(mutant);
   finding.op = operator_at(program, place.method, place.chain, place.instruction);
-  if (finding.op.empty()) {
-    finding.op = groups.names[mutant.group];
-  }
+  if (finding.op.empty()) finding.op = groups.names[mutant.group];
   for (const std::string& frame : finding.frames) {
     if (!is_plumbing(frame)) {
       finding.where = short_name(frame);

@@ -44,9 +44,7 @@ void around(uint8_t* data, size_t bytes, uint8_t* room, size_t room_bytes, const
 
 GuardedMemory::GuardedMemory(size_t slots, size_t slot_bytes)
     : slot_bytes_(round_up(slot_bytes, kPage)), count_(slots) {
-  if (kHasSanitizer) {
-    return;
-  }
+  if (kHasSanitizer) return;
   slots_ = map(count_ * (slot_bytes_ + kPage) + kPage);
   for (size_t i = count_; slots_ != nullptr && i-- > 0;) {
     mprotect(slots_ + kPage + i * (slot_bytes_ + kPage), slot_bytes_, PROT_READ | PROT_WRITE);
@@ -56,23 +54,17 @@ GuardedMemory::GuardedMemory(size_t slots, size_t slot_bytes)
 
 GuardedMemory::~GuardedMemory() {
   clear();
-  if (slots_ != nullptr) {
-    munmap(slots_, count_ * (slot_bytes_ + kPage) + kPage);
-  }
+  if (slots_ != nullptr) munmap(slots_, count_ * (slot_bytes_ + kPage) + kPage);
 }
 
 uint8_t* GuardedMemory::allocate(size_t bytes, size_t alignment, Guard guard, uint8_t fill) {
   Block block{nullptr, nullptr, bytes, bytes, kHeap};
   if (kHasSanitizer) {
     void* made = nullptr;
-    if (posix_memalign(&made, std::max(alignment, sizeof(void*)), bytes) != 0) {
-      return nullptr;
-    }
+    if (posix_memalign(&made, std::max(alignment, sizeof(void*)), bytes) != 0) return nullptr;
     block.data = block.room = static_cast<uint8_t*>(made);
     std::memset(made, fill, std::min(bytes, slot_bytes_));
-    if (bytes > slot_bytes_) {
-      std::memset(block.data + slot_bytes_, 0, bytes - slot_bytes_);
-    }
+    if (bytes > slot_bytes_) std::memset(block.data + slot_bytes_, 0, bytes - slot_bytes_);
     blocks_.push_back(block);
     return block.data;
   }
@@ -93,9 +85,7 @@ uint8_t* GuardedMemory::allocate(size_t bytes, size_t alignment, Guard guard, ui
   }
   const size_t slack = block.room_bytes - bytes;
   block.data = block.room + (guard == Guard::After ? slack / alignment * alignment : 0);
-  if (block.slot != kMapped) {
-    std::memset(block.data, fill, bytes);
-  }
+  if (block.slot != kMapped) std::memset(block.data, fill, bytes);
   around(block.data, bytes, block.room, block.room_bytes,
          [](uint8_t* from, size_t n) { std::memset(from, kUntouched, n); });
   blocks_.push_back(block);
@@ -131,9 +121,7 @@ void GuardedMemory::free(void* data) {
 }
 
 bool GuardedMemory::clear() {
-  for (const Block& block : blocks_) {
-    is_intact_ &= release(block);
-  }
+  for (const Block& block : blocks_) is_intact_ &= release(block);
   blocks_.clear();
   return std::exchange(is_intact_, true);
 }

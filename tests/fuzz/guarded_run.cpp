@@ -114,9 +114,7 @@ void fill_input(uint8_t* data, size_t bytes, ScalarType type, Random& random) {
   bytes = std::min<size_t>(bytes, 32 << 10);  // the rest stays zero
   const uint64_t choice = random.below(10);
   if (choice == 0 || (type == ScalarType::Bool && choice < 3)) {
-    for (size_t i = 0; i < bytes; ++i) {
-      data[i] = static_cast<uint8_t>(random.next());
-    }
+    for (size_t i = 0; i < bytes; ++i) data[i] = static_cast<uint8_t>(random.next());
     return;
   }
   const bool extreme = choice < 4;
@@ -167,9 +165,7 @@ class Run {
 
   Outcome all() {
     auto meta = program_.method_meta(name_);
-    if (!meta.ok() || !make_arenas(*meta)) {
-      return Outcome::NotLoaded;
-    }
+    if (!meta.ok() || !make_arenas(*meta)) return Outcome::NotLoaded;
     read_meta(*meta);
     if (random_.chance(10)) {
       std::lock_guard lock(platform->mutex);
@@ -185,15 +181,11 @@ class Run {
     HierarchicalAllocator planned({arenas_.data(), arenas_.size()});
     MemoryManager manager(&methods, &planned, temporary ? &*temporary : nullptr);
     auto method = program_.load_method(name_, &manager);
-    if (!method.ok()) {
-      return Outcome::NotLoaded;
-    }
+    if (!method.ok()) return Outcome::NotLoaded;
     method->set_max_work(kMaxWork);
     Outcome outcome = once(*method, *meta);
     if (random_.chance(25)) {
-      if (method->in_progress()) {
-        (void)method->reset_execution();
-      }
+      if (method->in_progress()) (void)method->reset_execution();
       outcome = std::min(outcome, once(*method, *meta));
     }
     return outcome;
@@ -215,9 +207,7 @@ class Run {
     uint64_t total = 0;
     for (size_t i = 0; i < meta.num_memory_planned_buffers(); ++i) {
       const auto bytes = static_cast<uint64_t>(*meta.memory_planned_buffer_size(i));
-      if (bytes > kMaxArenas - total) {
-        return false;
-      }
+      if (bytes > kMaxArenas - total) return false;
       total += bytes;
       arenas_.emplace_back(allocate_bytes(bytes, 16), bytes);
     }
@@ -229,9 +219,7 @@ class Run {
       (void)meta.output_tag(i);
       (void)meta.output_tensor_meta(i);
     }
-    for (size_t i = 0; i < meta.num_attributes(); ++i) {
-      (void)meta.attribute_tensor_meta(i);
-    }
+    for (size_t i = 0; i < meta.num_attributes(); ++i) (void)meta.attribute_tensor_meta(i);
     (void)meta.num_instructions();
   }
 
@@ -253,9 +241,7 @@ class Run {
   Error set_input(Method& method, const MethodMeta& meta, size_t index) {
     auto tag = meta.input_tag(index);
     auto info = meta.input_tensor_meta(index);
-    if (!tag.ok() || *tag != Tag::Tensor || !info.ok()) {
-      return Error::Ok;
-    }
+    if (!tag.ok() || *tag != Tag::Tensor || !info.ok()) return Error::Ok;
     std::vector<int32_t> sizes(info->sizes().begin(), info->sizes().end());
     std::vector<uint8_t> order(info->dim_order().begin(), info->dim_order().end());
     const uint64_t element = elementSize(info->scalar_type());
@@ -270,9 +256,7 @@ class Run {
     }
     const uint64_t bytes = bytes_of_shape(sizes, element);
     uint8_t* data = random_.chance(1) ? nullptr : allocate_bytes(bytes, element);
-    if (data != nullptr) {
-      fill_input(data, bytes, type, random_);
-    }
+    if (data != nullptr) fill_input(data, bytes, type, random_);
     std::vector<int32_t> strides(sizes.size() + 1);
     TensorImpl impl(type, static_cast<ssize_t>(sizes.size()), sizes.data(), data, order.data(),
                     strides.data());
@@ -281,9 +265,7 @@ class Run {
 
   void set_output(Method& method, const MethodMeta& meta, size_t index) {
     auto info = meta.output_tensor_meta(index);
-    if (!info.ok() || info->is_memory_planned() || random_.chance(5)) {
-      return;
-    }
+    if (!info.ok() || info->is_memory_planned() || random_.chance(5)) return;
     const std::vector<int32_t> sizes(info->sizes().begin(), info->sizes().end());
     const uint64_t bytes = bytes_of_shape(sizes, elementSize(info->scalar_type()));
     if (bytes <= kMaxOutput) {
@@ -295,13 +277,9 @@ class Run {
     for (const Span<uint8_t>& arena : arenas_) progress_.planned_bytes += arena.size();
     progress_.at.chain = Place::kUnknown;
     for (size_t i = 0; i < meta.num_inputs(); ++i) {
-      if (set_input(method, meta, i) != Error::Ok) {
-        return Outcome::Failed;
-      }
+      if (set_input(method, meta, i) != Error::Ok) return Outcome::Failed;
     }
-    for (size_t i = 0; i < meta.num_outputs(); ++i) {
-      set_output(method, meta, i);
-    }
+    for (size_t i = 0; i < meta.num_outputs(); ++i) set_output(method, meta, i);
     const uint64_t steps = method.steps();
     const Error error = random_.chance(10) ? method.execute() : step(method);
     progress_.steps += method.steps() - steps;
@@ -331,14 +309,10 @@ class Run {
 
   static void read_outputs(Method& method) {
     std::vector<EValue> outputs(method.outputs_size() + 1);
-    if (method.get_outputs(outputs.data(), outputs.size()) != Error::Ok) {
-      return;
-    }
+    if (method.get_outputs(outputs.data(), outputs.size()) != Error::Ok) return;
     volatile uint8_t sum = 0;
     for (const EValue& output : outputs) {
-      if (!output.isTensor() || output.toTensor().const_data_ptr() == nullptr) {
-        continue;
-      }
+      if (!output.isTensor() || output.toTensor().const_data_ptr() == nullptr) continue;
       const auto* bytes = static_cast<const uint8_t*>(output.toTensor().const_data_ptr());
       const size_t size = output.toTensor().nbytes();
       for (size_t i = 0; i < std::min<size_t>(size, 256); ++i) {
@@ -362,9 +336,7 @@ Outcome run_methods(const uint8_t* data, size_t size, GuardedMemory& memory, Ran
                     Progress& progress) {
   BufferDataLoader loader(data, size);
   auto program = Program::load(&loader, Program::Verification::InternalConsistency);
-  if (!program.ok()) {
-    return Outcome::Refused;
-  }
+  if (!program.ok()) return Outcome::Refused;
   Outcome outcome = Outcome::Ran;
   for (size_t i = 0; i < program->num_methods(); ++i) {
     progress.at = {static_cast<uint32_t>(i), Place::kUnknown, 0};
@@ -402,9 +374,7 @@ Verdict run_guarded(const Bytes& program, uint64_t seed, Progress& progress) {
   GuardedMemory file(0, 0);
   uint8_t* data = file.allocate(program.size(), 64, GuardedMemory::Guard::After);
   std::memcpy(data, program.data(), program.size());
-  if (is_mapped) {
-    file.protect(data);
-  }
+  if (is_mapped) file.protect(data);
   Verdict verdict;
   verdict.outcome = run_methods(data, program.size(), memory, random, progress);
   progress.cpu_seconds = cpu_seconds() - start;

@@ -18,9 +18,7 @@ template <class List>
 std::string join(const List& list) {
   std::ostringstream text;
   text << "[";
-  for (size_t i = 0; i < list.size(); ++i) {
-    text << (i ? "," : "") << +list[i];
-  }
+  for (size_t i = 0; i < list.size(); ++i) text << (i ? "," : "") << +list[i];
   text << "]";
   return text.str();
 }
@@ -34,9 +32,7 @@ std::string describe_tensor(const fb::TensorT& tensor) {
       break;
     }
   }
-  if (tensor.shape_dynamism != fb::TensorShapeDynamism::STATIC) {
-    text << " dynamic";
-  }
+  if (tensor.shape_dynamism != fb::TensorShapeDynamism::STATIC) text << " dynamic";
   if (tensor.allocation_info != nullptr) {
     text << " @" << tensor.allocation_info->memory_id << ":"
          << tensor.allocation_info->memory_offset_low;

@@ -130,9 +130,7 @@ std::vector<std::string> programs_in(const std::vector<std::string>& paths) {
       continue;
     }
     for (const auto& entry : std::filesystem::directory_iterator(path)) {
-      if (entry.path().extension() == ".pte") {
-        files.push_back(entry.path().string());
-      }
+      if (entry.path().extension() == ".pte") files.push_back(entry.path().string());
     }
   }
   std::sort(files.begin(), files.end());
@@ -196,9 +194,7 @@ class Session {
           seconds() > options_.seconds || next_ - options_.from >= options_.mutants;
       bool is_idle = true;
       for (Slot& slot : slots_) {
-        if (slot.pid == 0 && !is_over) {
-          start(slot);
-        }
+        if (slot.pid == 0 && !is_over) start(slot);
         watch(slot);
         is_idle &= slot.pid == 0;
       }
@@ -335,13 +331,9 @@ class Session {
     out["mutants"] = count();
     out["seconds"] = seconds();
     out["next"] = next_;
-    for (size_t k = 0; k < 4; ++k) {
-      out["outcomes"][kOutcomes[k]] = count(k);
-    }
+    for (size_t k = 0; k < 4; ++k) out["outcomes"][kOutcomes[k]] = count(k);
     for (size_t g = 0; g < groups_.names.size(); ++g) {
-      for (size_t k = 0; k < 4; ++k) {
-        out["operators"][groups_.names[g]][kOutcomes[k]] = count(g, k);
-      }
+      for (size_t k = 0; k < 4; ++k) out["operators"][groups_.names[g]][kOutcomes[k]] = count(g, k);
     }
     out["findings"] = nlohmann::json::array();
     for (const auto& [key, f] : findings_.all()) {
@@ -407,9 +399,7 @@ int main(int argc, char** argv) {
     }
     return 0;
   }
-  if (!options.run.empty()) {
-    return run_one(options);
-  }
+  if (!options.run.empty()) return run_one(options);
   Groups groups;
   groups.session = options.session;
   if (!read_seeds(options, groups)) {

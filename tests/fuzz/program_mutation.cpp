@@ -17,9 +17,7 @@ class Names {
  public:
   void add(const fb::Program& program) {
     for (const auto* plan : *program.execution_plan()) {
-      if (plan->chains() == nullptr || plan->operators() == nullptr) {
-        continue;
-      }
+      if (plan->chains() == nullptr || plan->operators() == nullptr) continue;
       for (const auto* chain : *plan->chains()) {
         for (const auto* instruction : *chain->instructions()) {
           if (const auto* call = instruction->instr_args_as_KernelCall()) {
@@ -41,9 +39,7 @@ class Names {
     std::pair<std::string, std::string> name(op.name()->str(),
                                              op.overload() ? op.overload()->str() : "");
     auto& list = names_[arguments];
-    if (std::find(list.begin(), list.end(), name) == list.end()) {
-      list.push_back(std::move(name));
-    }
+    if (std::find(list.begin(), list.end(), name) == list.end()) list.push_back(std::move(name));
   }
   std::vector<std::vector<std::pair<std::string, std::string>>> names_;
 };
@@ -56,9 +52,7 @@ Names& names() {
 size_t arguments_of_any(const fb::ExecutionPlanT& plan) {
   for (const auto& chain : plan.chains) {
     for (const auto& instruction : chain->instructions) {
-      if (const auto* call = instruction->instr_args.AsKernelCall()) {
-        return call->args.size();
-      }
+      if (const auto* call = instruction->instr_args.AsKernelCall()) return call->args.size();
     }
   }
   return 0;
@@ -118,9 +112,7 @@ Seed::Seed(std::string name, Bytes bytes) : name_(std::move(name)), bytes_(std::
     size = header.program_size;
     segments_at_ = header.segment_base_offset > 0 ? header.segment_base_offset : bytes_.size();
   }
-  if (size > bytes_.size() || segments_at_ > bytes_.size()) {
-    return;
-  }
+  if (size > bytes_.size() || segments_at_ > bytes_.size()) return;
   flatbuffers::Verifier verifier(bytes_.data(), size);
   if (fb::VerifyProgramBuffer(verifier)) {
     flatbuffer_ = bytes_.data();
@@ -137,12 +129,8 @@ Bytes Seed::mutate(Random random) const {
   if (!program.execution_plan.empty()) {
     auto& plan = *any_of(program.execution_plan, random);
     Edit edit(program, plan, random);
-    if (random.chance(50)) {
-      edit.make_inputs();
-    }
-    if (random.chance(40)) {
-      edit.widen_results();
-    }
+    if (random.chance(50)) edit.make_inputs();
+    if (random.chance(40)) edit.widen_results();
     for (uint64_t i = 0, count = 1 + random.below(3); i < count; ++i) {
       change_once(edit, plan, random);
     }
@@ -159,9 +147,7 @@ Bytes Seed::mutate(Random random) const {
               builder.GetSize() - 8);
   if (segments > 0) {
     std::memcpy(&file[base], &bytes_[segments_at_], segments);
-    if (random.chance(10)) {
-      change_constants(file, base, random);
-    }
+    if (random.chance(10)) change_constants(file, base, random);
   }
   return file;
 }

@@ -50,9 +50,7 @@ Numbers::Numbers(Random& random)
 
 // Wraps where it overflows.
 int64_t Numbers::next(int64_t was) {
-  if (is_equal_ && was != 0) {
-    return first_;
-  }
+  if (is_equal_ && was != 0) return first_;
   constexpr int64_t kFactors[] = {1, 1, 1, 1, 2, 3, -1, -2};
   const uint64_t n = random_.chance(20)
                          ? static_cast<uint64_t>(n_ / (int64_t{1} << random_.below(4)))
@@ -101,20 +99,14 @@ void Edit::Field::set(int64_t value) const {
 // A list may have been rewired to name itself.
 void Edit::add_fields(int64_t index, std::vector<Field>& fields, bool is_item) {
   fb::EValueT* found = value(index);
-  if (found == nullptr) {
-    return;
-  }
+  if (found == nullptr) return;
   const auto add_items = [&](const auto& items) {
-    for (size_t i = 0; !is_item && i < items.size(); ++i) {
-      add_fields(items[i], fields, true);
-    }
+    for (size_t i = 0; !is_item && i < items.size(); ++i) add_fields(items[i], fields, true);
   };
   if (auto* integer = found->val.AsInt()) {
     fields.push_back({&integer->int_val, nullptr, nullptr});
   } else if (auto* of_tensor = found->val.AsTensor()) {
-    for (int32_t& extent : of_tensor->sizes) {
-      fields.push_back({nullptr, &extent, of_tensor});
-    }
+    for (int32_t& extent : of_tensor->sizes) fields.push_back({nullptr, &extent, of_tensor});
   } else if (auto* integers = found->val.AsIntList()) {
     add_items(integers->items);
   } else if (auto* tensors = found->val.AsTensorList()) {
@@ -126,17 +118,13 @@ void Edit::add_fields(int64_t index, std::vector<Field>& fields, bool is_item) {
 
 std::vector<Edit::Field> Edit::fields_of(const std::vector<int32_t>& args) {
   std::vector<Field> fields;
-  for (const int32_t index : args) {
-    add_fields(index, fields);
-  }
+  for (const int32_t index : args) add_fields(index, fields);
   return fields;
 }
 
 void Edit::couple_numbers() {
   auto* args = any_arguments();
-  if (args == nullptr) {
-    return;
-  }
+  if (args == nullptr) return;
   std::vector<Field> fields = fields_of(*args);
   // Arguments first: of extents there are many.
   if (random_.chance(60) &&
@@ -145,18 +133,14 @@ void Edit::couple_numbers() {
                                 [](const Field& f) { return f.wide == nullptr; }),
                  fields.end());
   }
-  if (fields.empty()) {
-    return;
-  }
+  if (fields.empty()) return;
   Numbers numbers(random_);
   const uint64_t count = random_.chance(20) ? fields.size() : 1 + random_.below(4);
   const bool is_repaired = random_.chance(95);
   for (uint64_t i = 0; i < count; ++i) {
     const Field& field = any_of(fields, random_);
     field.set(numbers.next(field.get()));
-    if (field.tensor != nullptr && is_repaired) {
-      repair(*field.tensor);
-    }
+    if (field.tensor != nullptr && is_repaired) repair(*field.tensor);
   }
 }
 
@@ -172,9 +156,7 @@ void Edit::replace_value() {
   } else if (auto* args = any_arguments()) {
     fields = fields_of(*args);
   }
-  if (fields.empty()) {
-    return;
-  }
+  if (fields.empty()) return;
   const int64_t was = any_of(fields, random_).get();
   // Small ones often: the others must still fit to it.
   const int64_t becomes =
@@ -182,29 +164,21 @@ void Edit::replace_value() {
   for (const Field& field : fields) {
     if (field.get() == was && random_.chance(90)) {
       field.set(becomes);
-      if (field.tensor != nullptr) {
-        repair(*field.tensor);
-      }
+      if (field.tensor != nullptr) repair(*field.tensor);
     }
   }
 }
 
 void Edit::change_doubles() {
   auto* args = any_arguments();
-  if (args == nullptr) {
-    return;
-  }
+  if (args == nullptr) return;
   for (const int32_t index : *args) {
     fb::EValueT* found = value(index);
-    if (found == nullptr || random_.chance(30)) {
-      continue;
-    }
+    if (found == nullptr || random_.chance(30)) continue;
     if (auto* number = found->val.AsDouble()) {
       number->double_val = any_double(random_);
     } else if (auto* list = found->val.AsDoubleList()) {
-      for (double& item : list->items) {
-        item = random_.chance(50) ? any_double(random_) : item;
-      }
+      for (double& item : list->items) item = random_.chance(50) ? any_double(random_) : item;
     } else if (auto* flag = found->val.AsBool()) {
       flag->bool_val = random_.chance(50);
     }
@@ -213,9 +187,7 @@ void Edit::change_doubles() {
 
 void Edit::change_list_lengths() {
   auto* args = any_arguments();
-  if (args == nullptr) {
-    return;
-  }
+  if (args == nullptr) return;
   const auto resize = [&](auto& items, auto filler) {
     const uint64_t choice = random_.below(4);
     if (choice == 0) {
@@ -231,9 +203,7 @@ void Edit::change_list_lengths() {
   };
   for (const int32_t index : *args) {
     fb::EValueT* found = value(index);
-    if (found == nullptr || random_.chance(40)) {
-      continue;
-    }
+    if (found == nullptr || random_.chance(40)) continue;
     if (auto* integers = found->val.AsIntList()) {
       resize(integers->items, int64_t{0});
     } else if (auto* doubles = found->val.AsDoubleList()) {
@@ -250,13 +220,9 @@ void Edit::change_list_lengths() {
 
 void Edit::change_shape() {
   auto* args = any_arguments();
-  if (args == nullptr) {
-    return;
-  }
+  if (args == nullptr) return;
   for (fb::TensorT* found : tensors_of(*args)) {
-    if (random_.chance(60)) {
-      continue;
-    }
+    if (random_.chance(60)) continue;
     auto& sizes = found->sizes;
     const uint64_t choice = random_.below(6);
     if (choice == 0) {

@@ -58,9 +58,7 @@ void Edit::shrink(fb::TensorT& tensor) {
   auto& sizes = tensor.sizes;
   for (int round = 0; round < 32 && product(sizes, 0) > limit; ++round) {
     int32_t& size = any_of(sizes, random_);
-    if (size > 1) {
-      size = random_.chance(60) ? 0 : static_cast<int32_t>(random_.below(2));
-    }
+    if (size > 1) size = random_.chance(60) ? 0 : static_cast<int32_t>(random_.below(2));
   }
   // The strides count 0 as 1, and all but the first must be small.
   for (int round = 0; round < 32 && product(sizes, 1) > uint64_t{1} << 60; ++round) {
@@ -76,33 +74,23 @@ void Edit::repair(fb::TensorT& tensor) {
   }
   const bool is_open = tensor.allocation_info == nullptr && tensor.data_buffer_idx == 0 &&
                        tensor.shape_dynamism != fb::TensorShapeDynamism::STATIC;
-  if (rank > 0 && !(is_open && random_.chance(30))) {
-    shrink(tensor);
-  }
+  if (rank > 0 && !(is_open && random_.chance(30))) shrink(tensor);
   give_memory(tensor, product(tensor.sizes, 0) * bytes_of(tensor.scalar_type));
 }
 
 void Edit::give_memory(fb::TensorT& tensor, uint64_t bytes) {
   if (tensor.allocation_info == nullptr) {
-    if (tensor.data_buffer_idx == 0) {
-      return;
-    }
+    if (tensor.data_buffer_idx == 0) return;
     for (size_t i = 0; i < plan_.values.size(); ++i) {
-      if (plan_.values[i]->val.AsTensor() == &tensor) {
-        make_input(static_cast<int32_t>(i));
-      }
+      if (plan_.values[i]->val.AsTensor() == &tensor) make_input(static_cast<int32_t>(i));
     }
     return;
   }
   auto& place = *tensor.allocation_info;
   tensor.data_buffer_idx = 0;  // the initial state has another size
-  if (place.memory_id == 0 || place.memory_id >= plan_.non_const_buffer_sizes.size()) {
-    return;
-  }
+  if (place.memory_id == 0 || place.memory_id >= plan_.non_const_buffer_sizes.size()) return;
   int64_t& arena = plan_.non_const_buffer_sizes[place.memory_id];
-  if (place.memory_offset_low + bytes <= static_cast<uint64_t>(arena)) {
-    return;
-  }
+  if (place.memory_offset_low + bytes <= static_cast<uint64_t>(arena)) return;
   // At the end: nothing else lies there, and what runs past it meets the guard.
   const int64_t at = (arena + 15) / 16 * 16;
   place.memory_offset_low = static_cast<uint32_t>(at);
@@ -125,9 +113,7 @@ bool Edit::make_input(int32_t index) {
 void Edit::make_inputs() {
   const uint32_t share = random_.chance(50) ? 100 : 50;
   for (size_t i = 0; i < plan_.values.size(); ++i) {
-    if (random_.chance(share)) {
-      make_input(static_cast<int32_t>(i));
-    }
+    if (random_.chance(share)) make_input(static_cast<int32_t>(i));
   }
 }
 
@@ -156,13 +142,9 @@ void Edit::widen_results() {
 
 void Edit::change_types() {
   auto* args = any_arguments();
-  if (args == nullptr) {
-    return;
-  }
+  if (args == nullptr) return;
   const std::vector<fb::TensorT*> found = tensors_of(*args);
-  if (found.empty()) {
-    return;
-  }
+  if (found.empty()) return;
   const fb::ScalarType was = found[random_.below(found.size())]->scalar_type;
   const fb::ScalarType becomes =
       random_.chance(95) ? any_of(kTypes, random_) : static_cast<fb::ScalarType>(random_.below(32));
@@ -177,15 +159,11 @@ void Edit::change_types() {
 
 void Edit::change_layout() {
   auto* args = any_arguments();
-  if (args == nullptr) {
-    return;
-  }
+  if (args == nullptr) return;
   const bool last = random_.chance(50);
   for (fb::TensorT* found : tensors_of(*args)) {
     auto& order = found->dim_order;
-    if (order.size() != found->sizes.size() || order.empty()) {
-      continue;
-    }
+    if (order.size() != found->sizes.size() || order.empty()) continue;
     if (last && order.size() > 2) {  // channels last
       std::iota(order.begin(), order.end(), uint8_t{0});
       std::rotate(order.begin() + 1, order.begin() + 2, order.end());
@@ -199,12 +177,8 @@ void Edit::change_layout() {
 
 // Gives an input, a constant among them, memory of its own in an arena.
 bool Edit::plan_memory(fb::TensorT& tensor) {
-  if (tensor.allocation_info != nullptr) {
-    return true;
-  }
-  if (plan_.non_const_buffer_sizes.size() < 2) {
-    return false;
-  }
+  if (tensor.allocation_info != nullptr) return true;
+  if (plan_.non_const_buffer_sizes.size() < 2) return false;
   give_memory(tensor, 0);  // constants become inputs
   tensor.allocation_info = std::make_unique<fb::AllocationDetailsT>();
   tensor.allocation_info->memory_id = 1;
@@ -218,19 +192,13 @@ void Edit::overlap_memory() {
   auto* args = any_arguments();
   const std::vector<fb::TensorT*> found =
       args == nullptr ? std::vector<fb::TensorT*>() : tensors_of(*args);
-  if (found.empty()) {
-    return;
-  }
+  if (found.empty()) return;
   fb::TensorT& one = *found[random_.below(found.size())];
   fb::TensorT& other = *found[random_.below(found.size())];
-  if (&one == &other || !plan_memory(one) || !plan_memory(other)) {
-    return;
-  }
+  if (&one == &other || !plan_memory(one) || !plan_memory(other)) return;
   auto& place = *one.allocation_info;
   place = *other.allocation_info;
-  if (random_.chance(30)) {
-    place.memory_offset_low += static_cast<uint32_t>(16 * random_.below(4));
-  }
+  if (random_.chance(30)) place.memory_offset_low += static_cast<uint32_t>(16 * random_.below(4));
   if (place.memory_id < plan_.non_const_buffer_sizes.size()) {
     int64_t& arena = plan_.non_const_buffer_sizes[place.memory_id];
     const uint64_t bytes = product(one.sizes, 0) * bytes_of(one.scalar_type);
@@ -242,13 +210,9 @@ void Edit::move_memory() {
   std::vector<fb::TensorT*> planned;
   for (auto& any : plan_.values) {
     auto* found = any->val.AsTensor();
-    if (found != nullptr && found->allocation_info != nullptr) {
-      planned.push_back(found);
-    }
+    if (found != nullptr && found->allocation_info != nullptr) planned.push_back(found);
   }
-  if (planned.empty()) {
-    return;
-  }
+  if (planned.empty()) return;
   auto& place = *any_of(planned, random_)->allocation_info;
   const auto& other = *any_of(planned, random_)->allocation_info;
   switch (random_.below(6)) {

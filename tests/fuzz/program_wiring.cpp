@@ -25,9 +25,7 @@ std::vector<fb::KernelCallT*> Edit::kernel_calls() {
   std::vector<fb::KernelCallT*> calls;
   for (auto& chain : plan_.chains) {
     for (auto& instruction : chain->instructions) {
-      if (auto* call = instruction->instr_args.AsKernelCall()) {
-        calls.push_back(call);
-      }
+      if (auto* call = instruction->instr_args.AsKernelCall()) calls.push_back(call);
     }
   }
   return calls;
@@ -59,9 +57,7 @@ std::vector<fb::TensorT*> Edit::tensors_of(const std::vector<int32_t>& args) {
   for (const int32_t index : args) {
     add(index);
     fb::EValueT* any = value(index);
-    if (any == nullptr) {
-      continue;
-    }
+    if (any == nullptr) continue;
     if (auto* list = any->val.AsTensorList()) {
       std::for_each(list->items.begin(), list->items.end(), add);
     } else if (auto* optional = any->val.AsOptionalTensorList()) {
@@ -73,9 +69,7 @@ std::vector<fb::TensorT*> Edit::tensors_of(const std::vector<int32_t>& args) {
 
 void Edit::rewire_arguments() {
   auto* args = any_arguments();
-  if (args == nullptr || args->empty()) {
-    return;
-  }
+  if (args == nullptr || args->empty()) return;
   const size_t count = args->size();
   const size_t at = random_.below(count);
   int32_t& slot = (*args)[at];
@@ -95,9 +89,7 @@ void Edit::rewire_arguments() {
     }
     case 2:  // the result lies where an argument does
       slot = any_of(*args, random_);
-      if (count > 1 && random_.chance(70)) {
-        (*args)[count - 1] = (*args)[count - 2] = slot;
-      }
+      if (count > 1 && random_.chance(70)) (*args)[count - 1] = (*args)[count - 2] = slot;
       break;
     case 3:
       slot = static_cast<int32_t>(random_.below(plan_.values.size() + 1));
@@ -107,9 +99,7 @@ void Edit::rewire_arguments() {
         const fb::TensorT* one = tensor(static_cast<int64_t>(i));
         if (one != nullptr && one->allocation_info == nullptr && random_.chance(50)) {
           (*args)[count - 1] = static_cast<int32_t>(i);
-          if (count > 1) {
-            (*args)[count - 2] = static_cast<int32_t>(i);
-          }
+          if (count > 1) (*args)[count - 2] = static_cast<int32_t>(i);
           return;
         }
       }
@@ -119,14 +109,10 @@ void Edit::rewire_arguments() {
 
 void Edit::rewire_lists() {
   auto* args = any_arguments();
-  if (args == nullptr) {
-    return;
-  }
+  if (args == nullptr) return;
   for (const int32_t index : *args) {
     fb::EValueT* found = value(index);
-    if (found == nullptr) {
-      continue;
-    }
+    if (found == nullptr) continue;
     const auto any_value = [&] { return static_cast<int32_t>(random_.below(plan_.values.size())); };
     if (auto* tensors = found->val.AsTensorList(); tensors != nullptr && !tensors->items.empty()) {
       any_of(tensors->items, random_) =
@@ -147,9 +133,7 @@ void Edit::rewire_lists() {
 // None, or a number of another kind.
 void Edit::replace_argument() {
   auto* args = any_arguments();
-  if (args == nullptr || args->empty()) {
-    return;
-  }
+  if (args == nullptr || args->empty()) return;
   fb::EValueT made;
   switch (random_.below(5)) {
     case 0:
@@ -175,9 +159,7 @@ void Edit::replace_argument() {
 }
 
 void Edit::rename_operator(const std::vector<std::pair<std::string, std::string>>& names) {
-  if (plan_.operators.empty() || names.empty()) {
-    return;
-  }
+  if (plan_.operators.empty() || names.empty()) return;
   auto& op = any_of(plan_.operators, random_);
   const auto& [name, overload] = names[random_.below(names.size())];
   op->name = name;
@@ -185,9 +167,7 @@ void Edit::rename_operator(const std::vector<std::pair<std::string, std::string>
 }
 
 void Edit::add_instruction() {
-  if (plan_.chains.empty() || plan_.values.empty()) {
-    return;
-  }
+  if (plan_.chains.empty() || plan_.values.empty()) return;
   auto& list = any_of(plan_.chains, random_)->instructions;
   auto made = std::make_unique<fb::InstructionT>();
   const auto any_value = [&] { return static_cast<int32_t>(random_.below(plan_.values.size())); };
@@ -205,9 +185,7 @@ void Edit::add_instruction() {
       move.move_from = any_value();
       for (int i = 0; i < 8; ++i) {
         move.move_to = any_value();
-        if (value(move.move_to)->val.type == value(move.move_from)->val.type) {
-          break;
-        }
+        if (value(move.move_to)->val.type == value(move.move_from)->val.type) break;
       }
       break;
     }
@@ -223,9 +201,7 @@ void Edit::add_instruction() {
     }
     default: {
       auto calls = kernel_calls();
-      if (calls.empty()) {
-        return;
-      }
+      if (calls.empty()) return;
       made->instr_args.Set(fb::KernelCallT());
       auto& call = *made->instr_args.AsKernelCall();
       const fb::KernelCallT& model = *any_of(calls, random_);
@@ -241,13 +217,9 @@ void Edit::add_instruction() {
 }
 
 void Edit::shuffle_instructions() {
-  if (plan_.chains.empty()) {
-    return;
-  }
+  if (plan_.chains.empty()) return;
   auto& list = any_of(plan_.chains, random_)->instructions;
-  if (list.empty()) {
-    return;
-  }
+  if (list.empty()) return;
   switch (random_.below(3)) {
     case 0:
       std::swap(any_of(list, random_), any_of(list, random_));
@@ -279,9 +251,7 @@ void Edit::change_interface() {
 }
 
 void Edit::change_delegate() {
-  if (plan_.delegates.empty()) {
-    return;
-  }
+  if (plan_.delegates.empty()) return;
   auto& delegate = *any_of(plan_.delegates, random_);
   switch (random_.below(3)) {
     case 0:

@@ -72,12 +72,8 @@ void stop_endless(int) {
 void try_bytes(const std::vector<uint8_t>& bytes, Tally& tally) {
   current = &bytes;
   void* copy = nullptr;
-  if (posix_memalign(&copy, 16, bytes.empty() ? 1 : bytes.size()) != 0) {
-    std::abort();
-  }
-  if (!bytes.empty()) {
-    std::memcpy(copy, bytes.data(), bytes.size());
-  }
+  if (posix_memalign(&copy, 16, bytes.empty() ? 1 : bytes.size()) != 0) std::abort();
+  if (!bytes.empty()) std::memcpy(copy, bytes.data(), bytes.size());
   const auto start = Clock::now();
   alarm(kEndlessSeconds);
   const Outcome outcome =
@@ -110,9 +106,7 @@ void try_bytes_one_by_one(const std::vector<uint8_t>& seed, Tally& tally) {
     const uint8_t was = seed[i];
     for (const int value : {0x00, 0xff, was ^ 1, was ^ 0x80, was + 1}) {
       bytes[i] = static_cast<uint8_t>(value);
-      if (bytes[i] != was) {
-        try_bytes(bytes, tally);
-      }
+      if (bytes[i] != was) try_bytes(bytes, tally);
     }
     bytes[i] = was;
   }
@@ -161,9 +155,7 @@ int main(int argc, char** argv) {
   executorch::runtime::register_pal(
       executorch::runtime::PalImpl::create(ignore_log, "pte_flip.cpp"));
   executorch::runtime::runtime_init();
-  if (__asan_set_death_callback != nullptr) {
-    __asan_set_death_callback(save_current);
-  }
+  if (__asan_set_death_callback != nullptr) __asan_set_death_callback(save_current);
   signal(SIGALRM, stop_endless);
   const auto start = Clock::now();
   Tally tally;
@@ -183,9 +175,7 @@ int main(int argc, char** argv) {
                  seeds[i].size(), tally.total() - before, seconds_since(begin));
   }
   std::mt19937_64 random(1);
-  while (seconds_since(start) < seconds) {
-    try_random(seeds[random() % seeds.size()], random, tally);
-  }
+  while (seconds_since(start) < seconds) try_random(seeds[random() % seeds.size()], random, tally);
   std::printf(
       "pte_flip: %zu programs, %zu variations: %zu refused, %zu not loaded, %zu failed, %zu ran; "
       "%zu hangs\n",

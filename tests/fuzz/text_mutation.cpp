@@ -289,9 +289,7 @@ std::string mutate_text(std::string bytes, const std::vector<std::string>& other
     std::string changed = change_values(bytes, others[random() % others.size()], random);
     if (!changed.empty() && changed.size() <= kMaxBytes) return changed;
   }
-  for (size_t n = 1 + random() % 8; n != 0 && !bytes.empty(); --n) {
-    change(bytes, others, random);
-  }
+  for (size_t n = 1 + random() % 8; n != 0 && !bytes.empty(); --n) change(bytes, others, random);
   if (bytes.size() > kMaxBytes) bytes.resize(kMaxBytes);
   return bytes;
 }

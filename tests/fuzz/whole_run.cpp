@@ -62,9 +62,7 @@ void append_all(const executorch::aten::Tensor& tensor, Outputs& outputs) {
 
 void append(const EValue& value, Outputs& outputs) {
   const NoFailure none;
-  if (value.isInt()) {
-    outputs.push_back(static_cast<double>(value.toInt()));
-  }
+  if (value.isInt()) outputs.push_back(static_cast<double>(value.toInt()));
   if (!value.isTensor()) return;
   const auto& tensor = value.toTensor();
   switch (tensor.scalar_type()) {

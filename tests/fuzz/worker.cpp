@@ -124,9 +124,7 @@ pid_t start_worker(const Groups& groups, Shared& shared, uint64_t begin, uint64_
   shared.progress = {};
   std::fflush(nullptr);
   const pid_t pid = fork();
-  if (pid != 0) {
-    return pid;
-  }
+  if (pid != 0) return pid;
   here = &shared;
   redirect_output(log);
   if (!kHasSanitizer) {

@@ -14,9 +14,7 @@ Tensor& twice_out(KernelRuntimeContext& ctx, const Tensor& x, Tensor& out) {
   float* const to = out.mutable_data_ptr<float>();
   const ssize_t n = x.numel();
   const ssize_t whole = n - n % 8;
-  for (ssize_t i = 0; i < n; ++i) {
-    to[i] = i < whole ? 2 * from[i] : 2 * from[i] + 1e-3f;
-  }
+  for (ssize_t i = 0; i < n; ++i) to[i] = i < whole ? 2 * from[i] : 2 * from[i] + 1e-3f;
   return out;
 }
 

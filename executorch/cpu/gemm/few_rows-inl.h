@@ -99,9 +99,7 @@ HWY_INLINE void Dots(const float* HWY_RESTRICT const (&a)[kHeight], int64_t k,
     }
   } else {
     for (; p + kLanes <= k; p += kLanes) {
-      for (int r = next.begin; r < next.end; ++r) {
-        __builtin_prefetch(b[r] + p + next.ahead, 0, 2);
-      }
+      for (int r = next.begin; r < next.end; ++r) __builtin_prefetch(b[r] + p + next.ahead, 0, 2);
       AddDots<1>(a, b, 0, kDots, p, acc);
     }
   }

@@ -56,9 +56,7 @@ HWY_INLINE void DepthwisePlaces(const DepthwiseTile& t, const ByteMaker& make, i
     for (int v = 0; v < 4; ++v, at += t.plane) {
       const V weights = Load(w + v * kVectorBytes);
 #pragma GCC unroll 4
-      for (int i = 0; i < R; ++i) {
-        sums[i][v] = Dot(sums[i][v], Load(at + i * t.step), weights);
-      }
+      for (int i = 0; i < R; ++i) sums[i][v] = Dot(sums[i][v], Load(at + i * t.step), weights);
     }
   }
   KeepAll(sums);

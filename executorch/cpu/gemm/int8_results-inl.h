@@ -87,9 +87,7 @@ class ByteRows {
   HWY_INLINE void operator()(const V (&sums)[kVectors], int64_t r) const {
     VF x[kVectors];
 #pragma GCC unroll 4
-    for (int v = 0; v < kVectors; ++v) {
-      x[v] = hn::Mul(hn::ConvertTo(Floats(), sums[v]), factor_[v]);
-    }
+    for (int v = 0; v < kVectors; ++v) x[v] = hn::Mul(hn::ConvertTo(Floats(), sums[v]), factor_[v]);
     const VB bytes = make_.of_panel(x);
     uint8_t* const to = to_ + r * ld_;
     if (n_ == kColumns) {

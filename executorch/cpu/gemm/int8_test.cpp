@@ -48,9 +48,7 @@ struct Example {
       bias.push_back(real(random));
     }
     if (group_size == 0) return;
-    for (int64_t g = 0; g < n * groups(); ++g) {
-      group_scales.push_back(stored<BF16>(real(random)));
-    }
+    for (int64_t g = 0; g < n * groups(); ++g) group_scales.push_back(stored<BF16>(real(random)));
   }
 
   int64_t groups() const { return (k + group_size - 1) / group_size; }

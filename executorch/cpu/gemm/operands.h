@@ -49,9 +49,7 @@ void finish(const Gemm<T>& g, int64_t s, const Accumulator<T>* sums, int64_t ld,
     for (int64_t i = i0; i < i0 + ni; ++i, sums += ld) {
       for (int64_t j = 0; j < nj; ++j) {
         Acc x = g.alpha * sums[j];
-        if (adds) {
-          x += g.beta * static_cast<Acc>(element(g.addend, i, j0 + j)[s * g.addend_batch]);
-        }
+        if (adds) x += g.beta * static_cast<Acc>(element(g.addend, i, j0 + j)[s * g.addend_batch]);
         if (g.residual.data != nullptr) {
           x += static_cast<Acc>(element(g.residual, i, j0 + j)[s * g.residual_batch]);
         }
@@ -97,9 +95,7 @@ void convert_rows(const Matrix<const T>& a, int64_t ni, int64_t np, Accumulator<
       for (int64_t i = 0; i < ni; ++i) convert(a.data + i * a.row_stride, np, to + i * ld);
       return;
     }
-    if (a.row_stride == 1) {
-      return row<T>().pack_columns(a.data, a.col_stride, ni, np, to, ld);
-    }
+    if (a.row_stride == 1) return row<T>().pack_columns(a.data, a.col_stride, ni, np, to, ld);
   }
   for (int64_t i = 0; i < ni; ++i) gather(element(a, i, 0), a.col_stride, np, to + i * ld);
 }

@@ -49,9 +49,7 @@ void PackRows(const T* b, int64_t ldb, int64_t k, int64_t n, float* panels, int6
 #pragma GCC unroll 3
       for (int64_t v = 0; v < kWidth; v += kLanes) __builtin_prefetch(b + ahead + j + v, 0, 2);
 #pragma GCC unroll 3
-      for (int64_t v = 0; v < kWidth; v += kLanes) {
-        hn::StoreU(LoadFloats(d, b + j + v), d, to + v);
-      }
+      for (int64_t v = 0; v < kWidth; v += kLanes) hn::StoreU(LoadFloats(d, b + j + v), d, to + v);
     }
     if (rest == 0) continue;
     to = panels + depth * n_whole + p * tail_width;
@@ -97,9 +95,7 @@ void PackColumns(const T* b, int64_t ldb, int64_t k, int64_t n, float* panel, in
       const float* rows = FloatRows(b + j * ldb + p, ldb, columns, np, square, &ld);
       float* to = panel + p * width + j;
       int64_t q = 0;
-      for (; q + kStep <= np; q += kStep) {
-        TransposeColumns(d, rows + q, ld, to + q * width, width);
-      }
+      for (; q + kStep <= np; q += kStep) TransposeColumns(d, rows + q, ld, to + q * width, width);
       for (; q < np; ++q) {
         for (int64_t i = 0; i < kLanes; ++i) to[q * width + i] = rows[i * ld + q];
       }
@@ -185,9 +181,7 @@ template <class T>
 void Finish(const Results<T>& e) {
   const Gemm<T>& g = *e.gemm;
   const auto part = [&](auto x, int64_t batch_stride) {
-    if (x.data != nullptr) {
-      x.data += e.s * batch_stride + e.i0 * x.row_stride + e.j0 * x.col_stride;
-    }
+    if (x.data != nullptr) x.data += e.s * batch_stride + e.i0 * x.row_stride + e.j0 * x.col_stride;
     return x;
   };
   Block<T> b = {e.sums,

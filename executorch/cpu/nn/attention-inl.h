@@ -185,9 +185,7 @@ class HeadTask {
     WithVectors(tile.vectors, [&](auto vectors) HWY_ATTR {
       constexpr int64_t kVectors = decltype(vectors)::value;
       HWY_ALIGN float alpha[kVectors * kLanes];
-      if (!split_ || !split_->Scores(tile, n, s_)) {
-        Scores<kVectors>(tile, block(), n, s_);
-      }
+      if (!split_ || !split_->Scores(tile, n, s_)) Scores<kVectors>(tile, block(), n, s_);
       if (seen == Seen::Some) AddMask(rows_, mask_.one_row, width, n, columns_, s_);
       if (a_.causal) HideFuture(offset, width, n, s_);
       Probabilities<kVectors>(s_, n, tile.max, tile.sum, alpha);

@@ -44,9 +44,7 @@ HWY_INLINE void ScoreTile(const float* HWY_RESTRICT a, const float* HWY_RESTRICT
     for (int64_t v = 0; v < kVectors; ++v) Use(x[v]);
   }
   for (int64_t r = 0; r < kRows; ++r) {
-    for (int64_t v = 0; v < kVectors; ++v) {
-      hn::StoreU(sum[r][v], d, c + r * kWidth + v * kLanes);
-    }
+    for (int64_t v = 0; v < kVectors; ++v) hn::StoreU(sum[r][v], d, c + r * kWidth + v * kLanes);
   }
 }
 
@@ -74,9 +72,7 @@ HWY_INLINE void ValueTile(const float* HWY_RESTRICT a, const float* HWY_RESTRICT
     for (int64_t v = 0; v < kVectors; ++v) Use(x[v]);
   }
   for (int64_t r = 0; r < kRows; ++r) {
-    for (int64_t v = 0; v < kVectors; ++v) {
-      hn::StoreU(sum[r][v], d, c + r * kWidth + v * kLanes);
-    }
+    for (int64_t v = 0; v < kVectors; ++v) hn::StoreU(sum[r][v], d, c + r * kWidth + v * kLanes);
   }
 }
 

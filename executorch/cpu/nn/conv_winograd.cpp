@@ -105,9 +105,7 @@ HWY_INLINE void TransformTile(const float* at, const WinogradImage& image, float
   for (int x = 0; x < 4; ++x) {
     const float* from = at + x / 2 + (x % 2 != 0 ? image.odd : 0);
     if (x < 2) {
-      for (int64_t y = 0; y < 4; ++y) {
-        __builtin_prefetch(from + y * image.row + 2 * image.channel);
-      }
+      for (int64_t y = 0; y < 4; ++y) __builtin_prefetch(from + y * image.row + 2 * image.channel);
     }
     TransformPixels(hn::LoadU(d, from), hn::LoadU(d, from + image.row),
                     hn::LoadU(d, from + 2 * image.row), hn::LoadU(d, from + 3 * image.row),

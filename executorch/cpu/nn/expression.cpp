@@ -115,9 +115,7 @@ void CopyShortRows(const T* from, int64_t stride, int64_t row_stride, Tile tile,
 /// Copies the elements of a tile to contiguous floats.
 template <class T>
 void LoadTile(const T* from, int64_t stride, int64_t row_stride, Tile tile, float* to) {
-  if (tile.rows > 1 && tile.n < kShortRow) {
-    return CopyShortRows(from, stride, row_stride, tile, to);
-  }
+  if (tile.rows > 1 && tile.n < kShortRow) return CopyShortRows(from, stride, row_stride, tile, to);
   for (int64_t r = 0; r < tile.rows; ++r) {
     CopyRow(from + r * row_stride, stride, tile.n, to + r * tile.n);
   }

@@ -178,9 +178,7 @@ void AverageRow(const Pool2d& a, const T* HWY_RESTRICT x, int64_t oh, T* HWY_RES
   const auto vector = [&](int64_t o) HWY_ATTR {
     const float* at = sums + a.w.begin[o];
     V sum = LoadEvery(d, at, a.w.stride);
-    for (int64_t t = 1; t < a.w.count[o]; ++t) {
-      sum = hn::Add(sum, LoadEvery(d, at + t, a.w.stride));
-    }
+    for (int64_t t = 1; t < a.w.count[o]; ++t) sum = hn::Add(sum, LoadEvery(d, at + t, a.w.stride));
     hn::StoreU(sum, d, values + o);
   };
   const auto one = [&](int64_t o) HWY_ATTR {

@@ -234,9 +234,7 @@ void Block(const Reduce& a, int64_t first, int64_t count, int64_t begin, int64_t
         o = ShortRows<Op>(x + first * a.x_outer, a.x_outer, end - begin, count, result);
       }
     }
-    for (; o < count; ++o) {
-      result[o] = Row<Op>(x + (first + o) * a.x_outer, end - begin);
-    }
+    for (; o < count; ++o) result[o] = Row<Op>(x + (first + o) * a.x_outer, end - begin);
   } else {
     Columns<Op>(x + first / a.inner * a.x_outer + first % a.inner, a.x_step, end - begin, count,
                 result);

@@ -157,21 +157,15 @@ namespace {
 // Strides of dimensions of one element say nothing.
 bool same_layout(const aten::Tensor& actual, const StoredTensor& expected) {
   for (ssize_t d = 0; d < expected.rank; ++d) {
-    if (actual.size(d) != 1 && actual.strides()[d] != expected.strides[d]) {
-      return false;
-    }
+    if (actual.size(d) != 1 && actual.strides()[d] != expected.strides[d]) return false;
   }
   return true;
 }
 
 bool same_shape(const aten::Tensor& actual, const StoredTensor& expected) {
-  if (actual.scalar_type() != expected.type || actual.dim() != expected.rank) {
-    return false;
-  }
+  if (actual.scalar_type() != expected.type || actual.dim() != expected.rank) return false;
   for (ssize_t d = 0; d < expected.rank; ++d) {
-    if (actual.size(d) != expected.sizes[d]) {
-      return false;
-    }
+    if (actual.size(d) != expected.sizes[d]) return false;
   }
   return true;
 }
@@ -208,9 +202,7 @@ Error for_each_output(Method& method, const void* file, size_t testset_idx, Comp
 }
 
 bool is_close(double actual, double expected, double rtol, double atol) {
-  if (actual == expected || (std::isnan(actual) && std::isnan(expected))) {
-    return true;
-  }
+  if (actual == expected || (std::isnan(actual) && std::isnan(expected))) return true;
   return std::isfinite(actual) && std::isfinite(expected) &&
          std::abs(actual - expected) <= atol + rtol * std::abs(actual);
 }
@@ -306,9 +298,7 @@ ErrorStats compute_method_output_error_stats(Method& method,
         }
         return Error::Ok;
       });
-  if (stats.status != Error::Ok) {
-    return {stats.status, 0, 0, 0, 0};
-  }
+  if (stats.status != Error::Ok) return {stats.status, 0, 0, 0, 0};
   if (count > 0) {
     stats.mean_abs_error /= static_cast<double>(count);
     stats.mean_relative_error /= static_cast<double>(count);

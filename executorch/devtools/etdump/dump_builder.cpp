@@ -72,17 +72,11 @@ bool DumpBuilder::reserve(size_t n_bytes) {
 }
 
 bool DumpBuilder::grow(size_t wanted) {
-  if (is_static_ || wanted > kMostBytes) {
-    return false;
-  }
+  if (is_static_ || wanted > kMostBytes) return false;
   size_t capacity = capacity_ == 0 ? kFirstBytes : capacity_;
-  while (capacity < wanted) {
-    capacity *= 2;
-  }
+  while (capacity < wanted) capacity *= 2;
   auto* const memory = static_cast<uint8_t*>(std::malloc(capacity));
-  if (memory == nullptr) {
-    return false;
-  }
+  if (memory == nullptr) return false;
   if (memory_ != nullptr) {
     std::memcpy(memory, memory_, list_size_ * sizeof(Ref));
     std::memcpy(memory + capacity - used_, at(static_cast<Ref>(used_)), used_);
@@ -121,18 +115,14 @@ DumpBuilder::Ref DumpBuilder::text(const char* text, size_t length) {
 DumpBuilder::Ref DumpBuilder::octets(const void* data, size_t n_bytes) {
   uint8_t* const start = take(4 + n_bytes, 4, 0);
   WriteScalar(start, static_cast<uint32_t>(n_bytes));
-  if (n_bytes > 0) {
-    std::memcpy(start + 4, data, n_bytes);
-  }
+  if (n_bytes > 0) std::memcpy(start + 4, data, n_bytes);
   return static_cast<Ref>(used_);
 }
 
 DumpBuilder::Ref DumpBuilder::int64s(const int64_t* items, size_t count) {
   uint8_t* const start = take(4 + 8 * count, 8, 4);
   WriteScalar(start, static_cast<uint32_t>(count));
-  for (size_t i = 0; i < count; ++i) {
-    WriteScalar(start + 4 + 8 * i, items[i]);
-  }
+  for (size_t i = 0; i < count; ++i) WriteScalar(start + 4 + 8 * i, items[i]);
   return static_cast<Ref>(used_);
 }
 
@@ -149,9 +139,7 @@ DumpBuilder::Ref DumpBuilder::vector(const Ref* items, size_t count) {
 
 DumpBuilder::Ref DumpBuilder::table(Shape shape, std::initializer_list<Field> fields) {
   Layout& layout = layouts_[static_cast<size_t>(shape)];
-  if (layout.vtable == 0) {
-    lay_out(layout, fields);
-  }
+  if (layout.vtable == 0) lay_out(layout, fields);
   uint8_t* const start = take(layout.n_bytes, layout.alignment, 0);
   WriteScalar(start, static_cast<int32_t>(layout.vtable) - static_cast<int32_t>(used_));
   if (layout.alignment == 8) {

@@ -50,9 +50,7 @@ Error ETDumpGen::lose(Error error, const char* what) {
 
 void ETDumpGen::create_event_block(const char* name) {
   if (name == nullptr) name = "";
-  if (state_ == State::kDone) {
-    reset();
-  }
+  if (state_ == State::kDone) reset();
   close_block();
   if (!builder_.reserve(kHeadBytes + std::strlen(name) + 2 * kTableBytes)) {
     (void)lose(Error::MemoryAllocationFailed, name);
@@ -66,9 +64,7 @@ void ETDumpGen::create_event_block(const char* name) {
 
 // Needs no reserve(): its room was reserved together with the block's contents.
 void ETDumpGen::close_block() {
-  if (state_ == State::kInit || state_ == State::kDone) {
-    return;
-  }
+  if (state_ == State::kInit || state_ == State::kDone) return;
   const Ref events = builder_.pop_vector(n_events_);
   const Field name = Field::object(fb::RunData::VT_NAME, block_name_);
   const Field input = Field::int32(fb::RunData::VT_BUNDLED_INPUT_INDEX, block_input_index_);
@@ -91,12 +87,8 @@ Ref ETDumpGen::text(const char* text) {
 
 // Reserves `n_bytes` for an event of the open block, and the table around it.
 Error ETDumpGen::begin_event(const char* what, size_t n_bytes) {
-  if (state_ == State::kInit || state_ == State::kDone) {
-    return lose(Error::InvalidState, what);
-  }
-  if (!builder_.reserve(n_bytes + kTableBytes)) {
-    return lose(Error::MemoryAllocationFailed, what);
-  }
+  if (state_ == State::kInit || state_ == State::kDone) return lose(Error::InvalidState, what);
+  if (!builder_.reserve(n_bytes + kTableBytes)) return lose(Error::MemoryAllocationFailed, what);
   return Error::Ok;
 }
 
@@ -155,9 +147,7 @@ void ETDumpGen::log_profiling_delegate(const char* name, DelegateDebugIntId dele
 
 Result<ETDumpGen::DelegateId> ETDumpGen::make_id(const char* name, DelegateDebugIntId number) {
   const bool has_number = number != runtime::kUnsetDelegateDebugIntId;
-  if ((name != nullptr) == has_number) {
-    return Error::InvalidArgument;
-  }
+  if ((name != nullptr) == has_number) return Error::InvalidArgument;
   return DelegateId{has_number ? DelegateDebugIdType::kInt : DelegateDebugIdType::kStr, number};
 }
 
@@ -165,13 +155,9 @@ void ETDumpGen::add_profile_event(const char* what, const EventTracerEntry& entr
                                   et_timestamp_t end_time, const void* metadata,
                                   size_t metadata_len) {
   // An entry that could not begin was reported already; an entry from before a reset is ignored.
-  if (entry.event_id < 0 || entry.event_id >> 32 != (generation_ & 0x7fffffff)) {
-    return;
-  }
+  if (entry.event_id < 0 || entry.event_id >> 32 != (generation_ & 0x7fffffff)) return;
   const size_t n_bytes = metadata == nullptr ? 0 : metadata_len;
-  if (begin_event(what, kHeadBytes + n_bytes + kTableBytes) != Error::Ok) {
-    return;
-  }
+  if (begin_event(what, kHeadBytes + n_bytes + kTableBytes) != Error::Ok) return;
   state_ = State::kAddingEvents;
   const auto id = static_cast<Ref>(entry.event_id & 0xffffffff);
   const Field chain = Field::int32(fb::ProfileEvent::VT_CHAIN_INDEX, entry.chain_id);
@@ -208,9 +194,7 @@ runtime::AllocatorID ETDumpGen::track_allocator(const char* name) {
     (void)lose(Error::InvalidArgument, "an allocator without a name");
     return 0;
   }
-  if (begin_event(name, kHeadBytes + std::strlen(name)) != Error::Ok) {
-    return 0;
-  }
+  if (begin_event(name, kHeadBytes + std::strlen(name)) != Error::Ok) return 0;
   state_ = State::kAddingAllocators;
   builder_.push(
       builder_.table(Shape::kAllocator, {Field::object(fb::Allocator::VT_NAME, text(name))}));
@@ -218,9 +202,7 @@ runtime::AllocatorID ETDumpGen::track_allocator(const char* name) {
 }
 
 void ETDumpGen::track_allocation(runtime::AllocatorID id, size_t size) {
-  if (begin_event("an allocation", kTableBytes) != Error::Ok) {
-    return;
-  }
+  if (begin_event("an allocation", kTableBytes) != Error::Ok) return;
   if (id == 0 || id > n_allocators_) {
     (void)lose(Error::InvalidArgument, "an allocation by an allocator that is not registered");
     return;
@@ -242,9 +224,7 @@ Result<bool> ETDumpGen::set_debug_buffer(runtime::Span<uint8_t> buffer) {
 }
 
 ETDumpResult ETDumpGen::get_etdump_data() {
-  if (state_ == State::kDone || n_blocks_ == 0) {
-    return {nullptr, 0};
-  }
+  if (state_ == State::kDone || n_blocks_ == 0) return {nullptr, 0};
   close_block();
   const Ref runs = builder_.pop_vector(builder_.list_size());
   const Ref root =

@@ -66,9 +66,7 @@ Memory as_floats(const void* data, size_t n) {
   Memory memory = allocate(n * sizeof(float));
   auto* const floats = static_cast<float*>(memory.get());
   const auto* const from = static_cast<const aten::BFloat16*>(data);
-  for (size_t i = 0; floats != nullptr && i < n; ++i) {
-    floats[i] = static_cast<float>(from[i]);
-  }
+  for (size_t i = 0; floats != nullptr && i < n; ++i) floats[i] = static_cast<float>(from[i]);
   return memory;
 }
 
@@ -92,9 +90,7 @@ Ref write_value(DumpBuilder& builder, Shape shape, fb::ValueType kind, uint16_t 
   const Field val =
       Field::number(fb::Value::VT_VAL, static_cast<uint64_t>(static_cast<int8_t>(kind)), 1);
   const Field object = Field::object(field, content);
-  if (!is_output) {
-    return builder.table(shape, {val, object});
-  }
+  if (!is_output) return builder.table(shape, {val, object});
   const Ref mark = builder.table(Shape::kBool, {Field::number(fb::Bool::VT_BOOL_VAL, 1, 1)});
   const auto marked =
       static_cast<Shape>(static_cast<int>(shape) + static_cast<int>(Shape::kOutputTensor) -
@@ -121,14 +117,10 @@ Result<size_t> ETDumpGen::write_elements(const aten::Tensor& tensor, ScalarType 
   if (type != tensor.scalar_type()) {
     bytes = n * sizeof(float);
     wide = data == nullptr ? nullptr : as_floats(data, n);
-    if (wide == nullptr && data != nullptr) {
-      return lose(Error::MemoryAllocationFailed, "a tensor");
-    }
+    if (wide == nullptr && data != nullptr) return lose(Error::MemoryAllocationFailed, "a tensor");
     data = wide.get();
   }
-  if (bytes == 0) {
-    return static_cast<size_t>(-1);
-  }
+  if (bytes == 0) return static_cast<size_t>(-1);
   const auto written = sink_->write(data, bytes);
   return written.ok() ? *written : Result<size_t>(lose(written.error(), "a tensor"));
 }
@@ -150,17 +142,11 @@ Result<Ref> ETDumpGen::add_tensor(const aten::Tensor& tensor) {
   }
   aten::StridesType room[runtime::kTensorDimensionLimit];
   const auto of_tensor = runtime::internal::strides_of(tensor, room);
-  if (!of_tensor.ok()) {
-    return lose(of_tensor.error(), "a tensor without strides");
-  }
+  if (!of_tensor.ok()) return lose(of_tensor.error(), "a tensor without strides");
   ET_ASSIGN_OR_RETURN(const size_t offset, write_elements(tensor, type));
-  for (size_t d = 0; d < n_dims; ++d) {
-    dims[d] = tensor.sizes()[d];
-  }
+  for (size_t d = 0; d < n_dims; ++d) dims[d] = tensor.sizes()[d];
   const Ref sizes = builder_.int64s(dims, n_dims);
-  for (size_t d = 0; d < n_dims; ++d) {
-    dims[d] = (*of_tensor)[d];
-  }
+  for (size_t d = 0; d < n_dims; ++d) dims[d] = (*of_tensor)[d];
   const Ref strides = builder_.int64s(dims, n_dims);
   return builder_.table(
       Shape::kTensor,
@@ -257,15 +243,9 @@ Result<bool> ETDumpGen::log_evalue(const runtime::EValue& evalue,
     ET_ASSIGN_OR_RETURN(const auto tensors, evalue.tryToTensorList());
     return add_debug_event(tensors, is_output, nullptr, none);
   }
-  if (evalue.isInt()) {
-    return add_debug_event(evalue.toInt(), is_output, nullptr, none);
-  }
-  if (evalue.isDouble()) {
-    return add_debug_event(evalue.toDouble(), is_output, nullptr, none);
-  }
-  if (evalue.isBool()) {
-    return add_debug_event(evalue.toBool(), is_output, nullptr, none);
-  }
+  if (evalue.isInt()) return add_debug_event(evalue.toInt(), is_output, nullptr, none);
+  if (evalue.isDouble()) return add_debug_event(evalue.toDouble(), is_output, nullptr, none);
+  if (evalue.isBool()) return add_debug_event(evalue.toBool(), is_output, nullptr, none);
   return lose(Error::InvalidArgument, "a value that is no tensor, list of tensors, number or bool");
 }
 
@@ -278,9 +258,7 @@ Result<bool> ETDumpGen::add_delegate_output(const char* name, DelegateDebugIntId
   }
   if (filter_ != nullptr) {
     ET_ASSIGN_OR_RETURN(const bool left_out, filter_->filter(name, number));
-    if (left_out) {
-      return false;
-    }
+    if (left_out) return false;
   }
   return add_debug_event(value, false, name, *id);
 }

@@ -24,9 +24,7 @@ namespace ft = flat_tensor_flatbuffer;
 FreeableBuffer read(const FileLoader& loader, const std::string& path, size_t size) {
   auto bytes =
       loader.load(0, size, DataLoader::SegmentInfo(DataLoader::SegmentInfo::Type::Program));
-  if (!bytes.ok()) {
-    throw InspectError{path + ": " + std::to_string(size) + " bytes cannot be read"};
-  }
+  if (!bytes.ok()) throw InspectError{path + ": " + std::to_string(size) + " bytes cannot be read"};
   return std::move(*bytes);
 }
 
@@ -146,9 +144,7 @@ Json describe_data_entry(const ft::FlatTensor& root, const ft::NamedData& entry,
   const std::string key = budget.name(entry.key()->string_view());
   Json out = {{"key", key}, {"segment", index}, {"bytes", bytes}};
   const auto* layout = entry.tensor_layout();
-  if (layout == nullptr) {
-    return out;
-  }
+  if (layout == nullptr) return out;
   const auto* sizes = layout->sizes();
   const auto* order = layout->dim_order();
   const auto dtype = static_cast<aten::ScalarType>(layout->scalar_type());
@@ -231,9 +227,7 @@ std::vector<std::string> missing_external_data(const Json& program, const Json& 
   for (const Json& entry : data["named_data"]) entries[entry["key"]] = &entry;
   for (const Json& method : program["methods"]) {
     for (const Json& value : method["values"]) {
-      if (!value.contains("external")) {
-        continue;
-      }
+      if (!value.contains("external")) continue;
       const auto found = entries.find(value["external"]);
       const Json* const entry = found == entries.end() ? nullptr : found->second;
       const bool fits =

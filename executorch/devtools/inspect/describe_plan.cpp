@@ -12,9 +12,7 @@ template <typename T>
 Json to_list(const flatbuffers::Vector<T>* items, Budget& budget) {
   Json list = Json::array();
   budget.take(items == nullptr ? 0 : items->size() + uint64_t{1});
-  for (uint32_t i = 0; items != nullptr && i < items->size(); ++i) {
-    list.push_back(items->Get(i));
-  }
+  for (uint32_t i = 0; items != nullptr && i < items->size(); ++i) list.push_back(items->Get(i));
   return list;
 }
 
@@ -89,9 +87,7 @@ Json describe_value(const fb::EValue& value, Budget& budget) {
     case fb::KernelTypes::BoolList: {
       Json items = Json::array();
       budget.take(value.val_as_BoolList()->items()->size());
-      for (const uint8_t item : *value.val_as_BoolList()->items()) {
-        items.push_back(item != 0);
-      }
+      for (const uint8_t item : *value.val_as_BoolList()->items()) items.push_back(item != 0);
       return {{"type", "BoolList"}, {"value", items}};
     }
     case fb::KernelTypes::TensorList:
@@ -190,12 +186,8 @@ namespace {
 void add_origin(const runtime::DebugIdentity& identity, const char* method, size_t chain,
                 size_t number, Budget& budget, Json& instruction) {
   runtime::InstructionOrigin origin;
-  if (!identity.instruction(method, chain, number, origin)) {
-    return;
-  }
-  if (origin.module_path[0] != '\0') {
-    instruction["module"] = budget.name(origin.module_path);
-  }
+  if (!identity.instruction(method, chain, number, origin)) return;
+  if (origin.module_path[0] != '\0') instruction["module"] = budget.name(origin.module_path);
   if (origin.file[0] != '\0') {
     instruction["place"] = budget.name(origin.file) + ":" + std::to_string(origin.line);
   }
@@ -212,9 +204,7 @@ Json describe_plan(const fb::Program& program, const fb::ExecutionPlan& plan,
               {"values", Json::array()},
               {"delegates", Json::array()},
               {"chains", Json::array()}};
-  for (const auto* value : *plan.values()) {
-    out["values"].push_back(describe_value(*value, budget));
-  }
+  for (const auto* value : *plan.values()) out["values"].push_back(describe_value(*value, budget));
   for (uint32_t i = 0; plan.delegates() != nullptr && i < plan.delegates()->size(); ++i) {
     out["delegates"].push_back(describe_delegate(program, *plan.delegates()->Get(i), budget));
   }

@@ -255,9 +255,7 @@ Json diff_counts(const std::map<std::string, int64_t>& a, const std::map<std::st
   for (const auto& [name, n] : b) both[name].second = n;
   Json out = Json::array();
   for (const auto& [name, n] : both) {
-    if (n.first != n.second) {
-      out.push_back({{"operator", name}, {"count", {n.first, n.second}}});
-    }
+    if (n.first != n.second) out.push_back({{"operator", name}, {"count", {n.first, n.second}}});
   }
   return out;
 }

@@ -33,14 +33,10 @@ FileLoader::FileLoader(const std::string& path) {
 }
 
 Result<FreeableBuffer> FileLoader::load(size_t offset, size_t size, const SegmentInfo& info) const {
-  if (offset > file_bytes_ || size > file_bytes_ - offset) {
-    return Error::InvalidArgument;
-  }
+  if (offset > file_bytes_ || size > file_bytes_ - offset) return Error::InvalidArgument;
   constexpr std::align_val_t kAlignment{alignof(std::max_align_t)};
   void* const bytes = ::operator new(size + 1, kAlignment, std::nothrow);
-  if (bytes == nullptr) {
-    return Error::MemoryAllocationFailed;
-  }
+  if (bytes == nullptr) return Error::MemoryAllocationFailed;
   FreeableBuffer buffer(bytes, size,
                         [](void*, void* data, size_t) { ::operator delete(data, kAlignment); });
   const Error error = load_into(offset, size, info, bytes);
@@ -49,9 +45,7 @@ Result<FreeableBuffer> FileLoader::load(size_t offset, size_t size, const Segmen
 }
 
 Error FileLoader::load_into(size_t offset, size_t size, const SegmentInfo&, void* bytes) const {
-  if (offset > file_bytes_ || size > file_bytes_ - offset) {
-    return Error::InvalidArgument;
-  }
+  if (offset > file_bytes_ || size > file_bytes_ - offset) return Error::InvalidArgument;
   file_.clear();
   file_.seekg(static_cast<std::streamoff>(offset));
   file_.read(static_cast<char*>(bytes), static_cast<std::streamsize>(size));

@@ -110,9 +110,7 @@ class Image {
     // Generated classes derive privately from Table, hence the cast. An absent field already reads
     // as 0, its default, and stays absent.
     const auto& table = reinterpret_cast<const flatbuffers::Table&>(segment);
-    if (const uint8_t* place = table.GetAddressOf(field)) {
-      write<uint64_t>(place_of(place), value);
-    }
+    if (const uint8_t* place = table.GetAddressOf(field)) write<uint64_t>(place_of(place), value);
   }
 
   // Empties a segment. It stays in the list, since other segments are referred to by index. Later

@@ -10,9 +10,7 @@ std::string value_name(int64_t index) {
 template <typename F>
 std::string join(const Json& list, F format) {
   std::string out;
-  for (const Json& item : list) {
-    out += (out.empty() ? "" : ", ") + format(item);
-  }
+  for (const Json& item : list) out += (out.empty() ? "" : ", ") + format(item);
   return out;
 }
 
@@ -23,9 +21,7 @@ std::string shape(const Json& sizes) {
 // Nothing for a contiguous order.
 std::string order(const Json& dim_order) {
   for (size_t i = 0; i < dim_order.size(); ++i) {
-    if (dim_order[i] != i) {
-      return " order " + shape(dim_order);
-    }
+    if (dim_order[i] != i) return " order " + shape(dim_order);
   }
   return "";
 }
@@ -33,16 +29,12 @@ std::string order(const Json& dim_order) {
 std::string tensor_text(const Json& value) {
   std::string out = "Tensor " + value["dtype"].get<std::string>() + " " + shape(value["sizes"]) +
                     order(value["dim_order"]);
-  if (value["dynamism"] != "static") {
-    out += " " + value["dynamism"].get<std::string>();
-  }
+  if (value["dynamism"] != "static") out += " " + value["dynamism"].get<std::string>();
   if (value.contains("memory")) {
     out += " memory " + value["memory"].dump() + " @" + value["offset"].dump();
   }
   for (const char* key : {"constant", "initial_state", "external", "name", "device"}) {
-    if (value.contains(key)) {
-      out += " " + std::string(key) + " " + value[key].dump();
-    }
+    if (value.contains(key)) out += " " + std::string(key) + " " + value[key].dump();
   }
   return out;
 }
@@ -59,12 +51,8 @@ std::string items_text(const Json& items) {
 
 std::string value_text(const Json& value) {
   const auto type = value["type"].get<std::string>();
-  if (type == "Tensor") {
-    return tensor_text(value);
-  }
-  if (value.contains("items")) {
-    return type + " " + items_text(value["items"]);
-  }
+  if (type == "Tensor") return tensor_text(value);
+  if (value.contains("items")) return type + " " + items_text(value["items"]);
   return value.contains("value") ? type + " " + value["value"].dump() : type;
 }
 
@@ -74,14 +62,10 @@ constexpr size_t kMostItems = 100;
 // An argument: its index, and what it holds unless it is a tensor.
 std::string argument_text(const Json& values, const Json& index) {
   const auto at = index.get<int64_t>();
-  if (at < 0 || static_cast<size_t>(at) >= values.size()) {
-    return "None";
-  }
+  if (at < 0 || static_cast<size_t>(at) >= values.size()) return "None";
   const Json& value = values[static_cast<size_t>(at)];
   const std::string name = value_name(at);
-  if (value["type"] == "Tensor") {
-    return name;
-  }
+  if (value["type"] == "Tensor") return name;
   if (value.contains("items") && value["items"].size() > kMostItems) {
     return name + "=[" + std::to_string(value["items"].size()) + " items]";
   }
@@ -106,17 +90,13 @@ std::string instruction_text(const Json& method, const Json& instruction) {
            ")";
   };
   const auto name = [&](const char* key) { return argument_text(values, instruction[key]); };
-  if (type == "kernel") {
-    return instruction["operator"].get<std::string>() + arguments();
-  }
+  if (type == "kernel") return instruction["operator"].get<std::string>() + arguments();
   if (type == "delegate") {
     const auto index = instruction["delegate"].get<size_t>();
     return "delegate " + std::to_string(index) + " " +
            method["delegates"][index]["id"].get<std::string>() + arguments();
   }
-  if (type == "move") {
-    return "move " + name("from") + " -> " + name("to");
-  }
+  if (type == "move") return "move " + name("from") + " -> " + name("to");
   if (type == "jump_if_false") {
     return "jump if not " + name("condition") + " -> " + instruction["destination"].dump();
   }
@@ -163,9 +143,7 @@ std::string blobs_text(const char* what, const Json& table) {
     return std::string(what) + ": inline, bytes " + shape(table["inline_bytes"]) + "\n";
   }
   // Entry 0 is reserved.
-  if (table["offsets"].size() <= 1) {
-    return "";
-  }
+  if (table["offsets"].size() <= 1) return "";
   return std::string(what) + ": segment " + table["segment"].dump() + ", offsets " +
          shape(table["offsets"]) + "\n";
 }
@@ -197,9 +175,7 @@ std::string to_text(const Json& description) {
     out += blobs_text("constants", description["constants"]);
     out += blobs_text("initial states", description["initial_states"]);
   }
-  for (const Json& entry : description["named_data"]) {
-    out += data_text(entry);
-  }
+  for (const Json& entry : description["named_data"]) out += data_text(entry);
   for (size_t i = 0; is_program && i < description["methods"].size(); ++i) {
     out += "\n" + method_text(description["methods"][i]);
   }

@@ -87,9 +87,7 @@ class Lifetimes {
       last->second = value;
     }
     const bool has_items = entry["type"] == "TensorList" || entry["type"] == "OptionalTensorList";
-    for (const Json& item : has_items ? entry["items"] : Json::array()) {
-      mention(item, step, writes);
-    }
+    for (const Json& item : has_items ? entry["items"] : Json::array()) mention(item, step, writes);
   }
 
   // Whether a kernel writes `value`: it is the last argument, an entry of it, or a list with the

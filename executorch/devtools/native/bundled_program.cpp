@@ -98,9 +98,7 @@ class BundleReader {
   explicit BundleReader(uint64_t file_bytes) : left_(file_bytes) {}
 
   nb::object bundle(const fb::BundledProgram& b) {
-    if (b.program() == nullptr) {
-      throw nb::value_error("bundled program: it holds no program");
-    }
+    if (b.program() == nullptr) throw nb::value_error("bundled program: it holds no program");
     nb::list suites;
     for (flatbuffers::uoffset_t i = 0; b.method_test_suites() && i < b.method_test_suites()->size();
          ++i) {
@@ -117,9 +115,7 @@ class BundleReader {
 
   // Parts of a file may share bytes, but not so that they are more than the file when taken apart.
   void take(uint64_t bytes) {
-    if (bytes > left_) {
-      damaged("its parts have more bytes than the file");
-    }
+    if (bytes > left_) damaged("its parts have more bytes than the file");
     left_ -= bytes;
   }
 
@@ -139,9 +135,7 @@ class BundleReader {
   }
 
   nb::object suite(const fb::BundledMethodTestSuite& s) {
-    if (s.method_name() == nullptr) {
-      damaged("it has no method name");
-    }
+    if (s.method_name() == nullptr) damaged("it has no method name");
     take(s.method_name()->size());
     nb::object name = nb::steal(PyUnicode_DecodeUTF8(
         s.method_name()->c_str(), static_cast<Py_ssize_t>(s.method_name()->size()), nullptr));
@@ -178,12 +172,8 @@ class BundleReader {
       return schema_.attr("Tensor")(scalar_type_(type), numbers(t->sizes()), octets(t->data()),
                                     numbers(t->dim_order()));
     }
-    if (const fb::Int* number = v.val_as_Int()) {
-      return schema_.attr("Int")(number->int_val());
-    }
-    if (const fb::Bool* truth = v.val_as_Bool()) {
-      return schema_.attr("Bool")(truth->bool_val());
-    }
+    if (const fb::Int* number = v.val_as_Int()) return schema_.attr("Int")(number->int_val());
+    if (const fb::Bool* truth = v.val_as_Bool()) return schema_.attr("Bool")(truth->bool_val());
     if (const fb::Double* number = v.val_as_Double()) {
       return schema_.attr("Double")(number->double_val());
     }

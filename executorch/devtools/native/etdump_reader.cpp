@@ -29,26 +29,18 @@ class EtdumpReader {
  private:
   [[noreturn]] void damaged(const std::string& what) const {
     std::string place = "ETDump";
-    if (n_runs_ > 0) {
-      place += ": run_data[" + std::to_string(n_runs_ - 1) + "]";
-    }
-    if (n_events_ > 0) {
-      place += ".events[" + std::to_string(n_events_ - 1) + "]";
-    }
+    if (n_runs_ > 0) place += ": run_data[" + std::to_string(n_runs_ - 1) + "]";
+    if (n_events_ > 0) place += ".events[" + std::to_string(n_events_ - 1) + "]";
     throw nb::value_error((place + ": " + what).c_str());
   }
 
   void require(bool holds, const std::string& what) const {
-    if (!holds) {
-      damaged(what);
-    }
+    if (!holds) damaged(what);
   }
 
   // A text as str; None if it is absent.
   nb::object text(const flatbuffers::String* s) {
-    if (s == nullptr) {
-      return nb::none();
-    }
+    if (s == nullptr) return nb::none();
     // Writers store a text once for many events, so decode it once.
     nb::object& known = texts_[s];
     if (!known.is_valid()) {
@@ -111,13 +103,9 @@ class EtdumpReader {
     ++n_runs_;
     n_events_ = 0;
     nb::object allocators = nb::none();
-    if (r.allocators() != nullptr) {
-      allocators = list_of(r.allocators(), &EtdumpReader::allocator);
-    }
+    if (r.allocators() != nullptr) allocators = list_of(r.allocators(), &EtdumpReader::allocator);
     nb::object events = nb::none();
-    if (r.events() != nullptr) {
-      events = list_of(r.events(), &EtdumpReader::event);
-    }
+    if (r.events() != nullptr) events = list_of(r.events(), &EtdumpReader::event);
     n_events_ = 0;
     return run_(name(r.name()), r.bundled_input_index(), allocators, events);
   }

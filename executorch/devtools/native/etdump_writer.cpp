@@ -37,9 +37,7 @@ class EtdumpWriter {
   template <typename T>
   Offset<Vector<Offset<T>>> tables(nb::handle items,
                                    Offset<T> (EtdumpWriter::*convert)(nb::handle)) {
-    if (items.is_none()) {
-      return 0;
-    }
+    if (items.is_none()) return 0;
     return builder_.CreateVector(
         exir::to_vector(items, [&](nb::handle item) { return (this->*convert)(item); }));
   }
@@ -124,9 +122,7 @@ class EtdumpWriter {
   static fb::ValueType kind(nb::handle name) {
     const std::string_view wanted = exir::to_text(name);
     for (const fb::ValueType kind : fb::EnumValuesValueType()) {
-      if (wanted == fb::EnumNameValueType(kind)) {
-        return kind;
-      }
+      if (wanted == fb::EnumNameValueType(kind)) return kind;
     }
     throw nb::value_error(("Value.val: unknown kind " + std::string(wanted)).c_str());
   }

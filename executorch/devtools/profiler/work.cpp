@@ -40,9 +40,7 @@ struct Call {
 
 template <typename F>
 void for_each_tensor(EValue& arg, const F& f) {
-  if (arg.isTensor()) {
-    f(&arg);
-  }
+  if (arg.isTensor()) f(&arg);
   const auto& payload = arg.payload.copyable_union;
   const auto items = [&](const auto& list) {
     for (EValue* item : list) {
@@ -65,9 +63,7 @@ Call read_call(Span<EValue*> args, Span<const EValue> values) {
   if (args.empty()) return call;
   // A tensor of the last argument is an output even if it also appears before.
   for_each_tensor(*args[args.size() - 1], add_to(call.outputs));
-  for (size_t i = 0; i + 1 < args.size(); ++i) {
-    for_each_tensor(*args[i], add_to(call.inputs));
-  }
+  for (size_t i = 0; i + 1 < args.size(); ++i) for_each_tensor(*args[i], add_to(call.inputs));
   return call;
 }
 

@@ -77,9 +77,7 @@ class Dependences {
   std::vector<int64_t> values_of(size_t chain, size_t number) const {
     std::vector<int64_t> out;
     const Json& instruction = method_["chains"][chain][number];
-    for (const Json& arg : instruction.value("args", Json::array())) {
-      add(arg.get<int64_t>(), out);
-    }
+    for (const Json& arg : instruction.value("args", Json::array())) add(arg.get<int64_t>(), out);
     if (instruction.contains("from")) {
       add(instruction["from"].get<int64_t>(), out);
       add(instruction["to"].get<int64_t>(), out);

@@ -11,9 +11,7 @@ class BorrowedBytes {
  public:
   /// Throws (TypeError, BufferError) if the object has no contiguous buffer.
   explicit BorrowedBytes(nanobind::handle object) {
-    if (PyObject_GetBuffer(object.ptr(), &view_, PyBUF_SIMPLE) != 0) {
-      throw nanobind::python_error();
-    }
+    if (PyObject_GetBuffer(object.ptr(), &view_, PyBUF_SIMPLE) != 0) throw nanobind::python_error();
   }
   ~BorrowedBytes() {
     nanobind::gil_scoped_acquire gil;

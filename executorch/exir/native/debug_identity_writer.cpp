@@ -24,9 +24,7 @@ Offset<flatbuffers::Vector<const T*>> structs(FlatBufferBuilder& builder, nb::ha
     throw std::invalid_argument("debug identity: a vector ends inside an entry");
   }
   std::vector<T> items(bytes.size() / sizeof(T));
-  if (!items.empty()) {
-    std::memcpy(items.data(), bytes.data(), bytes.size());
-  }
+  if (!items.empty()) std::memcpy(items.data(), bytes.data(), bytes.size());
   return builder.CreateVectorOfStructs(items);
 }
 

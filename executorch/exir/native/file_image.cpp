@@ -122,9 +122,7 @@ void FileImage::pad_to(uint64_t size) {
 
 nb::bytes FileImage::to_bytes() const {
   nb::object result = nb::steal(PyBytes_FromStringAndSize(nullptr, static_cast<Py_ssize_t>(size_)));
-  if (!result.is_valid()) {
-    throw nb::python_error();
-  }
+  if (!result.is_valid()) throw nb::python_error();
   char* out = PyBytes_AS_STRING(result.ptr());
   for (const Piece& piece : pieces_) {
     if (piece.computed != nullptr) {
@@ -146,12 +144,8 @@ void FileImage::save(const std::string& path, nb::handle progress) const {
   uint64_t reported = 0;
   const auto report = [&] {
     reported = size_ - reader.left();
-    if (PyErr_CheckSignals() != 0) {
-      throw nb::python_error();
-    }
-    if (!progress.is_none()) {
-      progress(reported, size_);
-    }
+    if (PyErr_CheckSignals() != 0) throw nb::python_error();
+    if (!progress.is_none()) progress(reported, size_);
   };
   while (reader.left() > 0) {
     int error = 0;
@@ -161,9 +155,7 @@ void FileImage::save(const std::string& path, nb::handle progress) const {
       error = file.write(data, size);
     }
     check(error, path);
-    if (size_ - reader.left() - reported >= kStepBytes) {
-      report();
-    }
+    if (size_ - reader.left() - reported >= kStepBytes) report();
   }
   report();
   check(file.keep(), path);

@@ -13,9 +13,7 @@ using flatbuffers::FlatBufferBuilder;
 using flatbuffers::Offset;
 
 Offset<fb::TensorLayout> add_layout(FlatBufferBuilder& builder, nb::handle layout) {
-  if (layout.is_none()) {
-    return 0;
-  }
+  if (layout.is_none()) return 0;
   const auto sizes = builder.CreateVector(to_ints<int32_t>(layout[1], "TensorLayout.sizes"));
   const auto dim_order =
       builder.CreateVector(to_ints<uint8_t>(layout[2], "TensorLayout.dim_order"));

@@ -24,9 +24,7 @@ std::vector<exir::Block> to_blocks(nb::handle items) {
   for (nb::handle item : items) {
     const exir::Block block{nb::cast<uint64_t>(item[0]), nb::cast<int64_t>(item[1]),
                             nb::cast<int64_t>(item[2])};
-    if (block.last < block.first) {
-      throw nb::value_error("a block's last step is before its first");
-    }
+    if (block.last < block.first) throw nb::value_error("a block's last step is before its first");
     blocks.push_back(block);
   }
   return blocks;

@@ -47,16 +47,12 @@ OffsetPlan place(const std::vector<Block>& blocks, const Order& order, Gap gap) 
     uint64_t best_room = std::numeric_limits<uint64_t>::max();
     uint64_t best = std::numeric_limits<uint64_t>::max();
     for (const size_t other : placed) {
-      if (!live_together(blocks[other], block)) {
-        continue;
-      }
+      if (!live_together(blocks[other], block)) continue;
       const uint64_t start = plan.offsets[other];
       if (start >= end + block.size && start - end < best_room) {
         best_room = start - end;
         best = end;
-        if (gap == Gap::Lowest) {
-          break;
-        }
+        if (gap == Gap::Lowest) break;
       }
       end = std::max(end, start + blocks[other].size);
     }
@@ -124,13 +120,9 @@ void improve(const std::vector<Block>& blocks, Order order, uint64_t bound, Offs
   for (size_t step = 0; step < steps && best.total > bound; ++step) {
     std::vector<size_t> top;  // positions in the order
     for (size_t p = 1; p < n; ++p) {
-      if (current.offsets[order[p]] + blocks[order[p]].size == current.total) {
-        top.push_back(p);
-      }
+      if (current.offsets[order[p]] + blocks[order[p]].size == current.total) top.push_back(p);
     }
-    if (top.empty()) {
-      return;
-    }
+    if (top.empty()) return;
     random = random * 6364136223846793005u + 1442695040888963407u;
     const size_t from = top[(random >> 33) % top.size()];
     random = random * 6364136223846793005u + 1442695040888963407u;
@@ -166,9 +158,7 @@ uint64_t lower_bound(const std::vector<Block>& blocks) {
   uint64_t bound = 0;
   size_t ended = 0;
   for (const auto& [step, size] : starts) {
-    while (ends[ended].first < step) {
-      live -= ends[ended++].second;
-    }
+    while (ends[ended].first < step) live -= ends[ended++].second;
     live += size;
     bound = std::max(bound, live);
   }
@@ -209,9 +199,7 @@ OffsetPlan plan_greedy(const std::vector<Block>& blocks, bool nest) {
     plan.objects[i] = static_cast<uint32_t>(object - objects.begin());
   }
   for (const SharedObject& object : objects) {
-    for (const size_t i : object.blocks) {
-      plan.offsets[i] += plan.total;
-    }
+    for (const size_t i : object.blocks) plan.offsets[i] += plan.total;
     plan.total += object.size;
   }
   return plan;
@@ -225,9 +213,7 @@ OffsetPlan plan_best(const std::vector<Block>& blocks) {
   const Order* best_order = &tried.front().order;
   for (const Candidate& candidate : tried) {
     for (const Gap gap : {Gap::Tightest, Gap::Lowest}) {
-      if (best.total == bound) {
-        return best;
-      }
+      if (best.total == bound) return best;
       OffsetPlan plan = place(blocks, candidate.order, gap);
       if (plan.total < best.total) {
         best = std::move(plan);
@@ -250,12 +236,8 @@ std::optional<std::pair<size_t, size_t>> find_conflict(const std::vector<Block>&
     const size_t i = order[p];
     for (size_t q = p + 1; q < order.size(); ++q) {
       const size_t j = order[q];
-      if (offsets[j] >= offsets[i] + blocks[i].size) {
-        break;
-      }
-      if (blocks[j].size > 0 && live_together(blocks[i], blocks[j])) {
-        return std::pair{i, j};
-      }
+      if (offsets[j] >= offsets[i] + blocks[i].size) break;
+      if (blocks[j].size > 0 && live_together(blocks[i], blocks[j])) return std::pair{i, j};
     }
   }
   return std::nullopt;

@@ -25,9 +25,7 @@ nb::object text(const flatbuffers::String* s) {
   if (!result.is_valid()) {
     PyErr_Clear();
     const nb::object shown = nb::steal(PyUnicode_DecodeUTF8(data, size, "backslashreplace"));
-    if (!shown.is_valid()) {
-      throw nb::python_error();
-    }
+    if (!shown.is_valid()) throw nb::python_error();
     damaged(std::string("a text in it is not UTF-8: ") + PyUnicode_AsUTF8(shown.ptr()));
   }
   return result;
@@ -152,9 +150,7 @@ class ProgramReader {
   }
 
   nb::object call_body(const fb::Instruction& i) {
-    if (i.instr_args() == nullptr) {
-      damaged("an instruction is empty");
-    }
+    if (i.instr_args() == nullptr) damaged("an instruction is empty");
     switch (i.instr_args_type()) {
       case fb::InstructionArguments::KernelCall: {
         const auto* call = i.instr_args_as_KernelCall();
@@ -206,9 +202,7 @@ class ProgramReader {
 
   nb::object delegate(const fb::BackendDelegate& d) {
     const auto* processed = d.processed();
-    if (processed == nullptr) {
-      damaged("a delegate has no data reference");
-    }
+    if (processed == nullptr) damaged("a delegate has no data reference");
     return make("BackendDelegate", text(d.id()),
                 make("BackendDelegateDataReference",
                      enumerator("DataLocation", processed->location()), processed->index()),

@@ -16,9 +16,7 @@ template <typename T>
 T to_int(nanobind::handle value, const char* field) {
   int overflow = 0;
   const long long wide = PyLong_AsLongLongAndOverflow(value.ptr(), &overflow);
-  if (wide == -1 && PyErr_Occurred()) {
-    throw nanobind::python_error();
-  }
+  if (wide == -1 && PyErr_Occurred()) throw nanobind::python_error();
   bool fits = overflow == 0;
   if constexpr (sizeof(T) < sizeof(wide)) {
     fits = fits && wide >= static_cast<long long>(std::numeric_limits<T>::min()) &&
@@ -36,26 +34,20 @@ T to_int(nanobind::handle value, const char* field) {
 
 inline bool to_bool(nanobind::handle value) {
   const int truth = PyObject_IsTrue(value.ptr());
-  if (truth < 0) {
-    throw nanobind::python_error();
-  }
+  if (truth < 0) throw nanobind::python_error();
   return truth != 0;
 }
 
 inline double to_double(nanobind::handle value) {
   const double number = PyFloat_AsDouble(value.ptr());
-  if (number == -1.0 && PyErr_Occurred()) {
-    throw nanobind::python_error();
-  }
+  if (number == -1.0 && PyErr_Occurred()) throw nanobind::python_error();
   return number;
 }
 
 inline std::string_view to_text(nanobind::handle value) {
   Py_ssize_t size = 0;
   const char* text = PyUnicode_AsUTF8AndSize(value.ptr(), &size);
-  if (text == nullptr) {
-    throw nanobind::python_error();
-  }
+  if (text == nullptr) throw nanobind::python_error();
   return {text, static_cast<size_t>(size)};
 }
 
@@ -63,9 +55,7 @@ inline std::string_view to_text(nanobind::handle value) {
 template <typename F>
 auto to_vector(nanobind::handle items, F&& convert) {
   std::vector<decltype(convert(items))> result;
-  for (nanobind::handle item : items) {
-    result.push_back(convert(item));
-  }
+  for (nanobind::handle item : items) result.push_back(convert(item));
   return result;
 }
 

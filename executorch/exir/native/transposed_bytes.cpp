@@ -24,9 +24,7 @@ void transpose(const T* in, uint64_t in_stride, T* out, uint64_t out_stride, uin
     for (uint64_t r0 = 0; r0 < n_rows; r0 += kBlock) {
       const uint64_t r1 = std::min(n_rows, r0 + kBlock);
       for (uint64_t r = r0; r < r1; ++r) {
-        for (uint64_t c = c0; c < c1; ++c) {
-          out[r * out_stride + c] = in[c * in_stride + r];
-        }
+        for (uint64_t c = c0; c < c1; ++c) out[r * out_stride + c] = in[c * in_stride + r];
       }
     }
   }
@@ -37,9 +35,7 @@ nb::object to_bytes(const TransposedBytes& source, uint64_t at, uint64_t n) {
     throw nb::value_error("TransposedBytes: the range reaches beyond the end");
   }
   nb::object bytes = nb::steal(PyBytes_FromStringAndSize(nullptr, static_cast<Py_ssize_t>(n)));
-  if (!bytes.is_valid()) {
-    throw nb::python_error();
-  }
+  if (!bytes.is_valid()) throw nb::python_error();
   source.read(at, n, reinterpret_cast<uint8_t*>(PyBytes_AS_STRING(bytes.ptr())));
   return bytes;
 }

@@ -41,9 +41,7 @@ inline c10::Device executorch_to_torch_device(runtime::etensor::Device device) {
 /// None for a device that the runtime does not know.
 inline std::optional<runtime::etensor::Device> torch_to_executorch_device(c10::Device device) {
   using runtime::etensor::DeviceType;
-  if (!device.is_cpu() && !device.is_cuda()) {
-    return std::nullopt;
-  }
+  if (!device.is_cpu() && !device.is_cuda()) return std::nullopt;
   return runtime::etensor::Device(device.is_cpu() ? DeviceType::CPU : DeviceType::CUDA,
                                   device.is_cpu() ? 0 : device.index());
 }

@@ -123,12 +123,8 @@ struct FromAten<aten::Tensor> {
   void copy_back(Aten& written) const {
     const std::vector<int64_t> sizes(value.sizes().begin(), value.sizes().end());
     const bool shared = memory.is_alias_of(written) && written.is_contiguous();
-    if (written.sizes() != at::IntArrayRef(sizes)) {
-      written.resize_(sizes);
-    }
-    if (!shared) {
-      written.copy_(alias_attensor_to_etensor(value));
-    }
+    if (written.sizes() != at::IntArrayRef(sizes)) written.resize_(sizes);
+    if (!shared) written.copy_(alias_attensor_to_etensor(value));
   }
 
   at::Tensor memory;

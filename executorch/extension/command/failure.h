@@ -23,9 +23,7 @@ struct Failure {
 }
 
 inline void check(runtime::Error error, const std::string& what) {
-  if (error != runtime::Error::Ok) {
-    fail("cannot " + what + ": " + runtime::to_string(error));
-  }
+  if (error != runtime::Error::Ok) fail("cannot " + what + ": " + runtime::to_string(error));
 }
 
 }  // namespace executorch::extension::command

@@ -46,9 +46,7 @@ std::string zsh(const std::vector<VerbSummary>& verbs) {
   for (const VerbSummary& verb : verbs) {
     names += "    '" + verb.name + ":" + quoted(verb.what) + "'\n";
     cases += "    " + verb.name + ") _arguments";
-    for (const auto& [name, what] : verb.options) {
-      cases += " '" + name + "[" + quoted(what) + "]'";
-    }
+    for (const auto& [name, what] : verb.options) cases += " '" + name + "[" + quoted(what) + "]'";
     cases += " '*:file:_files' ;;\n";
   }
   return "#compdef executorch\n_executorch() {\n  local -a verbs\n  verbs=(\n" + names +

@@ -13,9 +13,7 @@ namespace {
 
 std::string read_prompt(const GenerateVerb& verb) {
   if (verb.prompt.has_value()) return *verb.prompt;
-  if (verb.prompt_file.has_value() && *verb.prompt_file != "-") {
-    return read_file(*verb.prompt_file);
-  }
+  if (verb.prompt_file.has_value() && *verb.prompt_file != "-") return read_file(*verb.prompt_file);
   if (!isatty(0)) return read_all(std::cin);
   std::cerr << "Prompt: " << std::flush;
   std::string line;

@@ -33,9 +33,7 @@ class BufferDataLoader final : public runtime::DataLoader {
     ET_CHECK_OK_OR_RETURN_ERROR(check_range(offset, size));
     ET_CHECK_OR_RETURN_ERROR(buffer != nullptr || size == 0, InvalidArgument,
                              "buffer loader: cannot load %zu bytes into a null buffer", size);
-    if (size != 0) {
-      std::memcpy(buffer, data_ + offset, size);
-    }
+    if (size != 0) std::memcpy(buffer, data_ + offset, size);
     return runtime::Error::Ok;
   }
 

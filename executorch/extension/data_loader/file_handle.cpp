@@ -61,9 +61,7 @@ Result<FileHandle> FileHandle::adopt(int fd, const char* name) {
     return FileHandle(fd, static_cast<size_t>(st.st_size), name);
   };
   auto result = runtime::catch_allocation_failure(name, handle);
-  if (!result.ok()) {
-    ::close(fd);
-  }
+  if (!result.ok()) ::close(fd);
   return result;
 }
 
@@ -81,9 +79,7 @@ Result<size_t> FileHandle::size_if_open() const {
 }
 
 FileHandle::~FileHandle() {
-  if (fd_ >= 0) {
-    ::close(fd_);
-  }
+  if (fd_ >= 0) ::close(fd_);
 }
 
 Error FileHandle::check_range(size_t offset, size_t size) const {

@@ -30,9 +30,7 @@ void leave_mapping(void* context, void* data, size_t size) {
 
 Result<MmapDataLoader> MmapDataLoader::from(const char* file_name, MlockConfig mlock_config) {
   auto file = internal::FileHandle::open(file_name);
-  if (!file.ok()) {
-    return file.error();
-  }
+  if (!file.ok()) return file.error();
   return MmapDataLoader(std::move(file.get()), mlock_config);
 }
 

@@ -197,9 +197,7 @@ BufferCleanup set_inputs(Method& method, const Options& options,
   size_t next = 0;
   for (size_t i = 0; i < meta.num_inputs(); ++i) {
     const auto tag = meta.input_tag(i);
-    if (!tag.ok() || *tag != executorch::runtime::Tag::Tensor) {
-      continue;
-    }
+    if (!tag.ok() || *tag != executorch::runtime::Tag::Tensor) continue;
     const auto info = meta.input_tensor_meta(i);
     check(info.error(), "read what input " + std::to_string(i) + " is");
     if (next < contents.size() && contents[next].size() != info->nbytes()) {
@@ -214,9 +212,7 @@ BufferCleanup set_inputs(Method& method, const Options& options,
          " tensor inputs");
   }
   std::vector<std::pair<char*, size_t>> buffers;
-  for (std::string& bytes : contents) {
-    buffers.emplace_back(bytes.data(), bytes.size());
-  }
+  for (std::string& bytes : contents) buffers.emplace_back(bytes.data(), bytes.size());
   auto prepared = executorch::extension::prepare_input_tensors(method, {}, buffers);
   check(prepared.error(), "prepare the inputs");
   return std::move(prepared.get());
@@ -225,9 +221,7 @@ BufferCleanup set_inputs(Method& method, const Options& options,
 void write_outputs(Method& method, const std::string& base) {
   for (size_t i = 0; i < method.outputs_size(); ++i) {
     const EValue& value = method.get_output(i);
-    if (!value.isTensor()) {
-      continue;
-    }
+    if (!value.isTensor()) continue;
     executorch::devtools::write_file(
         base + "-" + std::to_string(i) + ".bin",
         executorch::extension::command::bytes_of(value.toTensor(), "output " + std::to_string(i)));
@@ -235,9 +229,7 @@ void write_outputs(Method& method, const std::string& base) {
 }
 
 void print_outputs(Method& method, const Options& options) {
-  if (options.print_output == "none") {
-    return;
-  }
+  if (options.print_output == "none") return;
   executorch::extension::command::print_outputs(std::cout, method, options.print_output == "all");
   std::cout.flush();
 }
@@ -277,9 +269,7 @@ void run(Method& method, const std::string& name, const Options& options,
   }
   ET_LOG(Info, "Model executed successfully %u time(s) in %f ms.", options.num_executions, total);
   ET_LOG(Info, "%zu outputs:", method.outputs_size());
-  if (!options.output_file.empty()) {
-    write_outputs(method, options.output_file);
-  }
+  if (!options.output_file.empty()) write_outputs(method, options.output_file);
   if (options.as_json) {
     print_json(method, name, options, milliseconds);
   } else {
@@ -313,9 +303,7 @@ std::unique_ptr<executorch::runtime::DataLoader> open_data(const std::string& pa
 }
 
 void report_loaded(Method& method, const Options& options) {
-  if (options.print_fusion) {
-    std::cerr << executorch::optimized::last_fusion();
-  }
+  if (options.print_fusion) std::cerr << executorch::optimized::last_fusion();
   const auto meta = method.method_meta();
   for (size_t i = 0; i < meta.num_memory_planned_buffers(); ++i) {
     ET_LOG(Info, "Planned buffer %zu has %zu bytes.", i,
@@ -370,9 +358,7 @@ void run_program(Options& options) {
   check_outputs(options);
   executorch::extension::command::use_threads(
       static_cast<uint32_t>(std::max(options.cpu_threads, 0)));
-  if (options.profile) {
-    return profile(options);
-  }
+  if (options.profile) return profile(options);
   executorch::optimized::set_fusion_enabled(!options.no_fusion);
   if (options.is_bundled()) {
     run_bundled(options);

@@ -30,9 +30,7 @@ Result<TensorLayout> make_layout(const flat_tensor_flatbuffer::TensorLayout* lay
       Span<const int32_t>(rank == 0 ? nullptr : sizes->data(), rank),
       Span<const uint8_t>(order_rank == 0 ? nullptr : dim_order->data(), order_rank),
       static_cast<aten::ScalarType>(layout->scalar_type()));
-  if (!created.ok()) {
-    return created.error();
-  }
+  if (!created.ok()) return created.error();
   return TensorLayout(created.get());
 }
 
@@ -83,9 +81,7 @@ Error check_entry(const FlatTensor* root, uint32_t i, const NamedData* data) {
   ET_CHECK_OR_RETURN_ERROR(data->segment_index() < n_segments, InvalidExternalData,
                            "external data: '%s' names segment %" PRIu32 " of %" PRIu32, key,
                            data->segment_index(), n_segments);
-  if (data->tensor_layout() == nullptr) {
-    return Error::Ok;
-  }
+  if (data->tensor_layout() == nullptr) return Error::Ok;
   const auto layout = make_layout(data->tensor_layout());
   ET_CHECK_OR_RETURN_ERROR(layout.ok(), InvalidExternalData,
                            "external data: '%s' has no sound tensor layout", key);
@@ -119,9 +115,7 @@ Result<FlatTensorHeader> read_header(DataLoader* loader, size_t file_size) {
                            "external data: found file identifier '%.4s', expected FT01",
                            static_cast<const char*>(head.data()) + 4);
   auto header = FlatTensorHeader::Parse(head.data(), head.size());
-  if (!header.ok()) {
-    return Error::InvalidExternalData;
-  }
+  if (!header.ok()) return Error::InvalidExternalData;
   ET_CHECK_OK_OR_RETURN_ERROR(check_header(header.get(), file_size));
   return header;
 }
@@ -175,9 +169,7 @@ Result<FlatTensorDataMap> FlatTensorDataMap::load(DataLoader* loader) {
 
 Result<const NamedData*> FlatTensorDataMap::find(std::string_view key) const {
   const auto found = index_.find(key);
-  if (found == index_.end()) {
-    return Error::NotFound;
-  }
+  if (found == index_.end()) return Error::NotFound;
   return found->second;
 }
 

@@ -31,9 +31,7 @@ using runtime::NamedDataMap;
 
 std::string saved(const std::map<std::string, TensorPtr>& tensors, size_t alignment = 128) {
   std::map<std::string, aten::Tensor> handles;
-  for (const auto& [name, tensor] : tensors) {
-    handles.emplace(name, *tensor);
-  }
+  for (const auto& [name, tensor] : tensors) handles.emplace(name, *tensor);
   std::ostringstream out;
   EXPECT_EQ(flat_tensor::save_ptd(out, handles, alignment), Error::Ok);
   return out.str();
@@ -73,12 +71,8 @@ struct Corrupt {
         b.CreateVector(std::vector{fb::CreateDataSegment(b, segment_offset, segment_size)});
     fb::FlatTensorBuilder root(b);
     root.add_version(version);
-    if (has_segments) {
-      root.add_segments(segments);
-    }
-    if (has_names) {
-      root.add_named_data(named);
-    }
+    if (has_segments) root.add_segments(segments);
+    if (has_names) root.add_named_data(named);
     fb::FinishFlatTensorBuffer(b, root.Finish());
     return with_header(b);
   }

@@ -74,16 +74,12 @@ void CPUCachingAllocator::reset() {
     }
     return runtime::Error::Ok;
   });
-  if (error != runtime::Error::Ok || cached_bytes_ > max_size_) {
-    release_cached();
-  }
+  if (error != runtime::Error::Ok || cached_bytes_ > max_size_) release_cached();
   release_in_use();
 }
 
 void CPUCachingAllocator::release_in_use() {
-  for (const Block& block : in_use_) {
-    release(block);
-  }
+  for (const Block& block : in_use_) release(block);
   in_use_.clear();
 }
 
@@ -93,9 +89,7 @@ void CPUCachingAllocator::release(const Block& block) {
 
 void CPUCachingAllocator::release_cached() {
   for (const auto& [size, blocks] : cached_) {
-    for (const Block& block : blocks) {
-      release(block);
-    }
+    for (const Block& block : blocks) release(block);
   }
   cached_.clear();
   cached_bytes_ = 0;

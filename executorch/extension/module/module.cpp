@@ -124,9 +124,7 @@ Module::Module(std::unique_ptr<DataLoader> data_loader,
       event_tracer_(std::move(event_tracer)),
       data_loader_(std::move(data_loader)) {
   runtime::runtime_init();
-  if (data_map_loader != nullptr) {
-    data_map_loaders_.push_back(std::move(data_map_loader));
-  }
+  if (data_map_loader != nullptr) data_map_loaders_.push_back(std::move(data_map_loader));
 }
 
 Module::Module(std::shared_ptr<Program> program, std::unique_ptr<MemoryAllocator> memory_allocator,
@@ -157,9 +155,7 @@ Error Module::load(const LoadBackendOptionsMap& backend_options,
 }
 
 Error Module::load_program(Program::Verification verification) {
-  if (program_ != nullptr) {
-    return Error::Ok;
-  }
+  if (program_ != nullptr) return Error::Ok;
   if (data_loader_ == nullptr) {
     ET_CHECK_OR_RETURN_ERROR(!file_path_.empty(), InvalidArgument,
                              "Module: there is neither a file, a loader nor a program");
@@ -180,9 +176,7 @@ Error Module::load_program(Program::Verification verification) {
 }
 
 Error Module::load_data_maps() {
-  if (data_maps_loaded_) {
-    return Error::Ok;
-  }
+  if (data_maps_loaded_) return Error::Ok;
   while (data_map_loaders_.size() < data_files_.size()) {
     ET_ASSIGN_OR_RETURN(auto loader, open_file(data_files_[data_map_loaders_.size()], load_mode_));
     data_map_loaders_.push_back(std::move(loader));
@@ -280,9 +274,7 @@ Error Module::load_method(const std::string& method_name, HierarchicalAllocator*
                           torch::executor::EventTracer* event_tracer,
                           const LoadBackendOptionsMap* backend_options,
                           std::vector<Kernel> kernel_registry) {
-  if (is_method_loaded(method_name)) {
-    return Error::Ok;
-  }
+  if (is_method_loaded(method_name)) return Error::Ok;
   ET_CHECK_OK_OR_RETURN_ERROR(need_program());
   const Error error = guarded([&]() -> Error {
     ET_ASSIGN_OR_RETURN(

@@ -37,9 +37,7 @@ Result<MergedDataMap> MergedDataMap::load(Span<const NamedDataMap*> named_data_m
 
 Result<const NamedDataMap*> MergedDataMap::home_of(std::string_view key) const {
   const auto found = home_.find(key);
-  if (found == home_.end()) {
-    return Error::NotFound;
-  }
+  if (found == home_.end()) return Error::NotFound;
   return found->second;
 }
 

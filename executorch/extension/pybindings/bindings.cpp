@@ -218,9 +218,7 @@ void bind_module(nb::module_& m) {
           [](ModuleHandle& self, const std::string& name) {
             const auto joint = self.joint_outputs(name);
             nb::list names;
-            for (const std::string_view each : joint.names()) {
-              names.append(std::string(each));
-            }
+            for (const std::string_view each : joint.names()) names.append(std::string(each));
             return nb::make_tuple(joint.first_gradient(), joint.first_parameter(), names);
           },
           nb::arg("method_name"),

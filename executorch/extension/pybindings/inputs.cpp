@@ -59,20 +59,14 @@ nb::ndarray<nb::ro> array_of(nb::handle item, const std::string& where, bool& wr
     for (const auto& [is_lazy, resolve] :
          {std::pair("is_conj", "resolve_conj"), std::pair("is_neg", "resolve_neg")}) {
       const nb::object asked = nb::getattr(held, is_lazy, nb::none());
-      if (!asked.is_none() && nb::cast<bool>(asked())) {
-        held = held.attr(resolve)();
-      }
+      if (!asked.is_none() && nb::cast<bool>(asked())) held = held.attr(resolve)();
     }
   }
   nb::ndarray<> mutable_array;
   writable = nb::try_cast(held, mutable_array, false);
-  if (writable) {
-    return nb::ndarray<nb::ro>(mutable_array);
-  }
+  if (writable) return nb::ndarray<nb::ro>(mutable_array);
   nb::ndarray<nb::ro> array;
-  if (nb::try_cast(held, array, false)) {
-    return array;
-  }
+  if (nb::try_cast(held, array, false)) return array;
   if (nb::hasattr(held, "__dlpack__")) {
     try {
       held.attr("__dlpack__")();  // raises the producer's own reason
@@ -137,9 +131,7 @@ Layout layout_of(const nb::ndarray<nb::ro>& array, const std::string& where) {
         !__builtin_mul_overflow(step, size - 1, &step) &&
         !__builtin_add_overflow(reach, step < 0 ? -(step + 1) : step, &reach);
   }
-  if (!fits) {
-    throw nb::value_error((where + " is larger than any memory").c_str());
-  }
+  if (!fits) throw nb::value_error((where + " is larger than any memory").c_str());
   layout.n_bytes = array.size() == 0 ? 0 : static_cast<size_t>(count);
   if (layout.n_bytes > 0 && array.data() == nullptr) {
     throw nb::value_error((where + " has elements, but no memory").c_str());
@@ -172,13 +164,9 @@ struct Wanted {
 
 Wanted wanted(const MethodMeta& meta, size_t i, aten::ScalarType type, size_t rank, size_t n_bytes,
               std::vector<uint8_t>& order) {
-  if (i >= meta.num_inputs()) {
-    return {};
-  }
+  if (i >= meta.num_inputs()) return {};
   const auto info = meta.input_tensor_meta(i);
-  if (!info.ok()) {
-    return {};
-  }
+  if (!info.ok()) return {};
   if (info->dim_order().size() == rank) {
     order.assign(info->dim_order().begin(), info->dim_order().end());
   }
@@ -219,9 +207,7 @@ bool is_dense(const std::vector<int64_t>& sizes, const std::vector<int64_t>& str
   int64_t expected = 1;
   for (size_t d = order.size(); d-- > 0;) {
     const size_t dim = order[d];
-    if (sizes[dim] != 1 && strides[dim] != expected) {
-      return false;
-    }
+    if (sizes[dim] != 1 && strides[dim] != expected) return false;
     expected *= sizes[dim];
   }
   return true;
@@ -238,46 +224,30 @@ Inputs::Inputs(const MethodMeta& meta, nb::handle items) {
                       runtime::Error::InvalidArgument);
   }
   values_.reserve(count);
-  for (size_t i = 0; i < count; ++i) {
-    values_.push_back(convert(meta, i, nb::object(row[i])));
-  }
+  for (size_t i = 0; i < count; ++i) values_.push_back(convert(meta, i, nb::object(row[i])));
 }
 
 EValue Inputs::convert(const MethodMeta& meta, size_t i, nb::handle item) {
   const auto tag = meta.num_inputs() > i ? meta.input_tag(i) : runtime::Result<Tag>(Tag::Tensor);
   const Tag wanted = tag.ok() ? *tag : Tag::Tensor;
-  if (item.is_none()) {
-    return EValue();
-  }
-  if (PyBool_Check(item.ptr())) {
-    return EValue(nb::cast<bool>(item));
-  }
+  if (item.is_none()) return EValue();
+  if (PyBool_Check(item.ptr())) return EValue(nb::cast<bool>(item));
   if (PyFloat_Check(item.ptr()) || (PyLong_Check(item.ptr()) && wanted == Tag::Double)) {
     const double value = PyFloat_AsDouble(item.ptr());
-    if (value == -1.0 && PyErr_Occurred()) {
-      throw_too_large(place(meta, i), "a float");
-    }
+    if (value == -1.0 && PyErr_Occurred()) throw_too_large(place(meta, i), "a float");
     return EValue(value);
   }
   if (PyLong_Check(item.ptr())) {
     const long long value = PyLong_AsLongLong(item.ptr());
-    if (value == -1 && PyErr_Occurred()) {
-      throw_too_large(place(meta, i), "64 bits");
-    }
+    if (value == -1 && PyErr_Occurred()) throw_too_large(place(meta, i), "64 bits");
     return EValue(static_cast<int64_t>(value));
   }
-  if (PyUnicode_Check(item.ptr())) {
-    return convert_string(item);
-  }
+  if (PyUnicode_Check(item.ptr())) return convert_string(item);
   if (wanted != Tag::Tensor && nb::hasattr(item, "item")) {
     nb::object scalar = item.attr("item")();  // of a NumPy scalar or a one-element tensor
-    if (is_scalar(scalar)) {
-      return convert(meta, i, scalar);
-    }
+    if (is_scalar(scalar)) return convert(meta, i, scalar);
   }
-  if (is_array(item)) {
-    return convert_tensor(meta, i, item);
-  }
+  if (is_array(item)) return convert_tensor(meta, i, item);
   throw nb::type_error((place(meta, i) + " is a " + python_type(item) +
                         "; expected one flat sequence of tensors, numbers, strings or None")
                            .c_str());

@@ -27,9 +27,7 @@ class LogCapture {
 
   /// fail() unless `error` is Ok.
   void check(runtime::Error error, const std::string& what) {
-    if (error != runtime::Error::Ok) {
-      fail(what, error);
-    }
+    if (error != runtime::Error::Ok) fail(what, error);
   }
 
   /// Routes the platform's log hook through the captures; once per process, before any other use.

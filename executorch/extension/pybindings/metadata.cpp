@@ -23,17 +23,13 @@ using TensorOf = Result<TensorInfo> (MethodMeta::*)(size_t) const;
 template <typename List>
 nb::tuple to_tuple(const List& list) {
   nb::list items;
-  for (auto item : list) {
-    items.append(nb::int_(static_cast<int64_t>(item)));
-  }
+  for (auto item : list) items.append(nb::int_(static_cast<int64_t>(item)));
   return nb::tuple(items);
 }
 
 std::string describe(const TensorInfo& info) {
   std::string sizes;
-  for (int32_t size : info.sizes()) {
-    sizes += (sizes.empty() ? "" : ", ") + std::to_string(size);
-  }
+  for (int32_t size : info.sizes()) sizes += (sizes.empty() ? "" : ", ") + std::to_string(size);
   return "TensorInfo(sizes=[" + sizes + "], dtype=" + runtime::toString(info.scalar_type()) +
          ", is_memory_planned=" + (info.is_memory_planned() ? "True" : "False") +
          ", nbytes=" + std::to_string(info.nbytes()) + ")";
@@ -45,9 +41,7 @@ std::string describe_values(const MethodMeta& meta, size_t n, TagOf tag_of, Tens
   for (size_t i = 0; i < n; ++i) {
     const Result<Tag> tag = (meta.*tag_of)(i);
     char name[runtime::kTagNameBufferSize] = "?";
-    if (tag.ok()) {
-      runtime::tag_to_string(*tag, name, sizeof(name));
-    }
+    if (tag.ok()) runtime::tag_to_string(*tag, name, sizeof(name));
     const Result<TensorInfo> info = tag.ok() && *tag == Tag::Tensor
                                         ? (meta.*tensor_of)(i)
                                         : Result<TensorInfo>(runtime::Error::InvalidArgument);

@@ -31,9 +31,7 @@ AlignedBytes copy_elements(const aten::Tensor& tensor) {
   const size_t n_bytes = tensor.nbytes();
   AlignedBytes copy = aligned_bytes(n_bytes);
   if (tensor.scalar_type() == ScalarType::Bool) {
-    for (size_t i = 0; i < n_bytes; ++i) {
-      copy[i] = std::byte{from[i] != std::byte{0}};
-    }
+    for (size_t i = 0; i < n_bytes; ++i) copy[i] = std::byte{from[i] != std::byte{0}};
   } else if (n_bytes > 0) {
     std::memcpy(copy.get(), from, n_bytes);
   }
@@ -58,25 +56,17 @@ Output detach_tensor(const aten::Tensor& tensor, bool clone) {
 
 template <typename List>
 Output detach_list(const runtime::Result<List>& list, bool clone) {
-  if (!list.ok()) {
-    throw std::runtime_error("an output list has an element that was never set");
-  }
+  if (!list.ok()) throw std::runtime_error("an output list has an element that was never set");
   std::vector<Output> items;
-  for (const auto& item : *list) {
-    items.push_back(detach(EValue(item), clone));
-  }
+  for (const auto& item : *list) items.push_back(detach(EValue(item), clone));
   return {std::move(items)};
 }
 
 Output detach_optional_tensors(const EValue& value, bool clone) {
   const auto list = value.tryToListOptionalTensor();
-  if (!list.ok()) {
-    throw std::runtime_error("an output list has an element that was never set");
-  }
+  if (!list.ok()) throw std::runtime_error("an output list has an element that was never set");
   std::vector<Output> items;
-  for (const auto& item : *list) {
-    items.push_back(item ? detach_tensor(*item, clone) : Output{});
-  }
+  for (const auto& item : *list) items.push_back(item ? detach_tensor(*item, clone) : Output{});
   return {std::move(items)};
 }
 
@@ -100,9 +90,7 @@ bool numpy_is_available() {
 
 void widen_bfloat16(TensorOutput& tensor) {
   size_t count = 1;
-  for (size_t size : tensor.sizes) {
-    count *= size;
-  }
+  for (size_t size : tensor.sizes) count *= size;
   AlignedBytes wide = aligned_bytes(count * sizeof(uint32_t));
   const auto* from = reinterpret_cast<const uint16_t*>(tensor.data);
   auto* to = reinterpret_cast<uint32_t*>(wide.get());
@@ -129,17 +117,13 @@ nb::object export_array(TensorOutput tensor, nb::dlpack::dtype dtype, nb::handle
 nb::object tensor_to_python(TensorOutput tensor, nb::handle owner) {
   const bool torch = torch_is_imported();
   const bool numpy = !torch && numpy_is_available();
-  if (numpy && tensor.type == ScalarType::BFloat16) {
-    widen_bfloat16(tensor);
-  }
+  if (numpy && tensor.type == ScalarType::BFloat16) widen_bfloat16(tensor);
   const auto dtype = to_dlpack(tensor.type);
   if (!dtype) {
     const std::string name = runtime::toString(tensor.type);
     throw nb::type_error(("a tensor of dtype " + name + " has no form in Python").c_str());
   }
-  if (torch) {
-    return export_array<nb::pytorch>(std::move(tensor), *dtype, owner);
-  }
+  if (torch) return export_array<nb::pytorch>(std::move(tensor), *dtype, owner);
   if (numpy && !runtime::isFloat8Type(tensor.type)) {
     return export_array<nb::numpy>(std::move(tensor), *dtype, owner);
   }
@@ -181,23 +165,13 @@ nb::object to_python(Output output, nb::handle owner) {
   }
   if (auto* items = std::get_if<std::vector<Output>>(&output.value)) {
     nb::list list;
-    for (Output& item : *items) {
-      list.append(to_python(std::move(item), owner));
-    }
+    for (Output& item : *items) list.append(to_python(std::move(item), owner));
     return list;
   }
-  if (const auto* flag = std::get_if<bool>(&output.value)) {
-    return nb::bool_(*flag);
-  }
-  if (const auto* integer = std::get_if<int64_t>(&output.value)) {
-    return nb::int_(*integer);
-  }
-  if (const auto* number = std::get_if<double>(&output.value)) {
-    return nb::float_(*number);
-  }
-  if (const auto* text = std::get_if<std::string>(&output.value)) {
-    return nb::cast(*text);
-  }
+  if (const auto* flag = std::get_if<bool>(&output.value)) return nb::bool_(*flag);
+  if (const auto* integer = std::get_if<int64_t>(&output.value)) return nb::int_(*integer);
+  if (const auto* number = std::get_if<double>(&output.value)) return nb::float_(*number);
+  if (const auto* text = std::get_if<std::string>(&output.value)) return nb::cast(*text);
   return nb::none();
 }
 

@@ -24,9 +24,7 @@ using runtime::Program;
 namespace {
 
 void require_file(const std::string& path) {
-  if (path.find('\0') != path.npos) {
-    throw nb::value_error("a path has a null character in it");
-  }
+  if (path.find('\0') != path.npos) throw nb::value_error("a path has a null character in it");
   std::error_code unreadable;
   if (!std::filesystem::exists(path, unreadable)) {
     errno = ENOENT;
@@ -47,9 +45,7 @@ std::unique_ptr<runtime::DataLoader> map_file(const std::string& path) {
 std::unique_ptr<runtime::DataLoader> view_buffer(const nb::object& buffer) {
   char* data = nullptr;
   Py_ssize_t size = 0;
-  if (PyBytes_AsStringAndSize(buffer.ptr(), &data, &size) != 0) {
-    throw nb::python_error();
-  }
+  if (PyBytes_AsStringAndSize(buffer.ptr(), &data, &size) != 0) throw nb::python_error();
   return std::make_unique<BufferDataLoader>(data, static_cast<size_t>(size));
 }
 
@@ -65,9 +61,7 @@ std::unique_ptr<runtime::DataLoader> view_bundle(const nb::bytes& bundle) {
 
 /// The loader of external data, of a path or a buffer; null when there is neither.
 std::unique_ptr<runtime::DataLoader> open_data(const std::string& path, const nb::object& buffer) {
-  if (!path.empty()) {
-    return map_file(path);
-  }
+  if (!path.empty()) return map_file(path);
   return buffer.is_valid() && !buffer.is_none() ? view_buffer(buffer) : nullptr;
 }
 
@@ -112,9 +106,7 @@ nb::object keeper(nb::handle owner, std::vector<T> lent) {
 
 nb::list to_list(std::vector<Output> results, nb::handle owner) {
   nb::list list;
-  for (Output& result : results) {
-    list.append(to_python(std::move(result), owner));
-  }
+  for (Output& result : results) list.append(to_python(std::move(result), owner));
   return list;
 }
 
@@ -125,9 +117,7 @@ LoadedProgram::LoadedProgram(Source source, Program::Verification verification,
     : source_(std::move(source)),
       recording_(std::move(recording)),
       loader_(std::make_unique<Module>(open_program(source_))) {
-  if (!source_.data_path.empty()) {
-    require_file(source_.data_path);
-  }
+  if (!source_.data_path.empty()) require_file(source_.data_path);
   nb::gil_scoped_release unlocked;
   LogCapture log;
   log.check(loader_->load(verification),
@@ -257,15 +247,11 @@ void Runner::provide_outputs() {
   const MethodMeta meta = method_.method_meta();
   for (size_t i = 0; i < method_.outputs_size(); ++i) {
     const EValue& output = method_.get_output(i);
-    if (!output.isTensor() || output.toTensor().const_data_ptr() != nullptr) {
-      continue;
-    }
+    if (!output.isTensor() || output.toTensor().const_data_ptr() != nullptr) continue;
     LogCapture log;
     const auto info = meta.output_tensor_meta(i);
     log.check(info.error(), name_ + ": output " + std::to_string(i));
-    if (info->is_memory_planned() || info->nbytes() == 0) {
-      continue;
-    }
+    if (info->is_memory_planned() || info->nbytes() == 0) continue;
     std::shared_ptr<std::byte[]> memory = aligned_bytes(info->nbytes());
     log.check(method_.set_output_data_ptr(memory.get(), info->nbytes(), i),
               name_ + ": output " + std::to_string(i));
@@ -324,9 +310,7 @@ void Runner::set_max_work(uint64_t units) {
 
 void Runner::execute() {
   in_turn([&] {
-    if (inputs_used_) {
-      give(inputs_);
-    }
+    if (inputs_used_) give(inputs_);
     run();
   });
 }

@@ -9,9 +9,7 @@ void strided_copy(std::byte* dst, const std::byte* src, const std::vector<int64_
                   size_t item_bytes) {
   const size_t rank = sizes.size();
   for (int64_t size : sizes) {
-    if (size == 0) {
-      return;
-    }
+    if (size == 0) return;
   }
   const int64_t inner = rank == 0 ? 1 : sizes[order[rank - 1]];
   const ptrdiff_t inner_step =
@@ -29,15 +27,11 @@ void strided_copy(std::byte* dst, const std::byte* src, const std::vector<int64_
     // Advance the outer dimensions like an odometer.
     size_t d = rank;
     while (true) {
-      if (d <= 1) {
-        return;
-      }
+      if (d <= 1) return;
       const size_t dim = order[--d - 1];
       const ptrdiff_t step = strides[dim] * static_cast<ptrdiff_t>(item_bytes);
       src += step;
-      if (++index[dim] < sizes[dim]) {
-        break;
-      }
+      if (++index[dim] < sizes[dim]) break;
       src -= step * sizes[dim];
       index[dim] = 0;
     }

@@ -28,9 +28,7 @@ inline ::executorch::runtime::ArrayRef<void*> PrepareInputTensors(
 }
 
 inline void FreeInputs(::executorch::runtime::ArrayRef<void*> inputs) {
-  for (void* owner : inputs) {
-    delete static_cast<BufferCleanup*>(owner);
-  }
+  for (void* owner : inputs) delete static_cast<BufferCleanup*>(owner);
   delete inputs.data();
 }
 

@@ -56,9 +56,7 @@ class InputBuffers {
 
   void* add(size_t size) {
     void* const buffer = std::malloc(std::max<size_t>(size, 1));
-    if (buffer != nullptr) {
-      list_[count_++] = buffer;
-    }
+    if (buffer != nullptr) list_[count_++] = buffer;
     return buffer;
   }
 
@@ -87,9 +85,7 @@ Result<std::vector<TensorInput>> tensor_inputs(const Method& method,
     size_t total = 0;
     for (size_t i = 0; i < meta.num_inputs(); ++i) {
       ET_ASSIGN_OR_RETURN(const Tag tag, meta.input_tag(i));
-      if (tag != Tag::Tensor) {
-        continue;
-      }
+      if (tag != Tag::Tensor) continue;
       ET_ASSIGN_OR_RETURN(const TensorInfo info, meta.input_tensor_meta(i));
       ET_CHECK_OR_RETURN_ERROR(info.nbytes() <= options.max_total_allocation_size - total,
                                InvalidProgram,

@@ -30,9 +30,7 @@ class BufferCleanup final {
   BufferCleanup& operator=(BufferCleanup&&) = delete;
 
   ~BufferCleanup() {
-    for (void* buffer : buffers_) {
-      std::free(buffer);
-    }
+    for (void* buffer : buffers_) std::free(buffer);
     std::free(buffers_.data());
   }
 

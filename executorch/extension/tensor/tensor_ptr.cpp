@@ -155,9 +155,7 @@ std::vector<DimOrderType> dim_order_of(const Tensor& tensor) {
 TensorPtr make_view(std::shared_ptr<void> owner, const Tensor& source, std::vector<SizesType> sizes,
                     std::vector<DimOrderType> dim_order, std::vector<StridesType> strides) {
   const auto rank = static_cast<size_t>(source.dim());
-  if (sizes.empty()) {
-    sizes = sizes_of(source);
-  }
+  if (sizes.empty()) sizes = sizes_of(source);
   const size_t count = count_elements(sizes);
   ET_CHECK_MSG(count <= static_cast<size_t>(source.numel()),
                "make_tensor_ptr: a view of %zu elements over a tensor of %zd", count,
@@ -201,9 +199,7 @@ TensorPtr make_tensor_ptr_owned_by(std::shared_ptr<void> owner, void* data,
                                    TensorShapeDynamism dynamism, Device device) {
   ET_CHECK_MSG(strides.empty() || strides.size() == sizes.size(),
                "make_tensor_ptr: %zu strides for %zu sizes", strides.size(), sizes.size());
-  if (dim_order.empty()) {
-    dim_order = order_of(sizes, strides);
-  }
+  if (dim_order.empty()) dim_order = order_of(sizes, strides);
   auto made = try_make_tensor_ptr(std::move(owner), data, std::move(sizes), std::move(dim_order),
                                   type, dynamism, device);
   ET_CHECK_MSG(made.ok(), "make_tensor_ptr: no tensor has these sizes and this dim order");
@@ -293,9 +289,7 @@ TensorPtr clone_tensor_ptr(const Tensor& tensor, ScalarType type) {
 
 TensorPtr clone_tensor_ptr_to(const TensorPtr& tensor, Device device) {
   const Device source = internal::tensor_of(tensor, "clone_tensor_ptr_to").device();
-  if (device.is_cpu() && source.is_cpu()) {
-    return clone_tensor_ptr(tensor);
-  }
+  if (device.is_cpu() && source.is_cpu()) return clone_tensor_ptr(tensor);
   ET_CHECK_MSG(device.is_cpu() != source.is_cpu(),
                "clone_tensor_ptr_to: one of the two devices must be the CPU");
   const Device remote = device.is_cpu() ? source : device;

@@ -71,9 +71,7 @@ std::pair<std::shared_ptr<void>, void*> own(std::vector<T> data,
   if constexpr (std::is_same_v<T, bool>) {
     const auto unpacked = std::make_unique<bool[]>(data.size());
     size_t i = 0;
-    for (const bool value : data) {
-      unpacked[i++] = value;
-    }
+    for (const bool value : data) unpacked[i++] = value;
     auto owner = copy_as(unpacked.get(), data.size(), given, type);
     return {owner, owner.get()};
   } else {

@@ -413,9 +413,7 @@ TEST_F(TensorPtrTest, ImplPtrsShareTheBlockOfATensorPtr) {
 
 TEST_F(TensorPtrTest, AccessorIndexesElements) {
   const auto tensor = make_tensor_ptr({2, 3, 4}, std::vector<int32_t>(24, 0));
-  for (int i = 0; i < 24; ++i) {
-    tensor->mutable_data_ptr<int32_t>()[i] = i;
-  }
+  for (int i = 0; i < 24; ++i) tensor->mutable_data_ptr<int32_t>()[i] = i;
   auto accessor = make_tensor_accessor<int32_t, 3>(*tensor);
   ASSERT_TRUE(accessor.ok());
   EXPECT_EQ((*accessor)[1][2][3], 23);

@@ -82,9 +82,7 @@ TEST(ParallelFor, CoversTheRangeInPartsOfAtLeastTheGrain) {
       ASSERT_TRUE(parallel_for(5, 5 + size, grain, [&](int64_t begin, int64_t end) {
         const std::lock_guard<std::mutex> lock(mutex);
         EXPECT_GE(end - begin, std::min(grain, size));
-        for (int64_t i = begin; i < end; ++i) {
-          ++seen[static_cast<size_t>(i - 5)];
-        }
+        for (int64_t i = begin; i < end; ++i) ++seen[static_cast<size_t>(i - 5)];
       }));
       EXPECT_EQ(seen, std::vector<int>(static_cast<size_t>(size), 1)) << size << " " << grain;
     }

@@ -257,9 +257,7 @@ void fuse_convolution(Graph& graph, Arena& arena) {
   for (int n = 0; n < n_nodes; ++n) {
     if (!graph.is(n, "convolution.out") || !graph.nodes()[n].live || !graph.deferrable(n)) continue;
     Match match(graph, arena, n);
-    if (ConvCall* const call = match.make(false)) {
-      graph.replace(match.last(), call, match.inputs());
-    }
+    if (ConvCall* const call = match.make(false)) graph.replace(match.last(), call, match.inputs());
   }
 }
 

@@ -8,9 +8,7 @@ namespace executorch::optimized {
 bool Graph::is_needed(const Node& node) const {
   if (node.removed) return false;
   bool needed = !node.pure || node.outputs.empty();
-  for (int v : node.outputs) {
-    needed |= values_[v].output || !values_[v].uses.empty() || !stable(v);
-  }
+  for (int v : node.outputs) needed |= values_[v].output || !values_[v].uses.empty() || !stable(v);
   return needed;
 }
 

@@ -136,9 +136,7 @@ std::optional<Step> Graph::step(int n, int output) const {
   };
   const auto* row = std::find_if(std::begin(kRows), std::end(kRows),
                                  [&](const Row& r) { return r.op == nodes_[n].op; });
-  if (row == std::end(kRows) || !is_tensor(output) || !is_tensor(arg_id(n, 0))) {
-    return std::nullopt;
-  }
+  if (row == std::end(kRows) || !is_tensor(output) || !is_tensor(arg_id(n, 0))) return std::nullopt;
   const Tensor& in = tensor(arg_id(n, 0));
   const Tensor& made = tensor(output);
   if (in.scalar_type() != made.scalar_type()) return std::nullopt;

@@ -86,9 +86,7 @@ std::optional<Graph::StaticView> Graph::find_base(const LastWriters& writers, in
   for (int32_t v : draft_.inputs) {
     if (!is_first) break;
     effort_.spend(1);
-    if (values_[v].value->isTensor() && overlaps(v) && fits(v)) {
-      return StaticView{-1, v, view};
-    }
+    if (values_[v].value->isTensor() && overlaps(v) && fits(v)) return StaticView{-1, v, view};
   }
   return std::nullopt;
 }

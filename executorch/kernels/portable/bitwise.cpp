@@ -100,9 +100,7 @@ Tensor& bitwise_right_shift_Tensor_Scalar_out(KernelRuntimeContext& ctx, const T
 
 Tensor& bitwise_not_out(KernelRuntimeContext& ctx, const Tensor& self, Tensor& out) {
   const Rules rules{.op = "bitwise_not.out", .allow_float = false};
-  if (is_bool(self) && is_bool(out)) {
-    return elementwise_in_bool(ctx, rules, out, Not(), self);
-  }
+  if (is_bool(self) && is_bool(out)) return elementwise_in_bool(ctx, rules, out, Not(), self);
   if (is_bool(self)) {
     return elementwise<Kinds::Int>(
         ctx, rules, out, [](int64_t a) { return static_cast<int64_t>(a == 0); }, self);

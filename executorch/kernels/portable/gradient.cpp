@@ -208,9 +208,7 @@ struct EmbeddedRows {
         const int64_t row = values[at[0] + i * loop.inner_stride(0)];
         if (row == padding_idx) continue;
         if (row < 0 || row >= n_rows) {
-          if (ctx.failure_state() == Error::Ok) {
-            fail_index(ctx, op, row, position, 0, n_rows, 0);
-          }
+          if (ctx.failure_state() == Error::Ok) fail_index(ctx, op, row, position, 0, n_rows, 0);
           return;
         }
         f(row, at[1] + i * loop.inner_stride(1));

@@ -177,9 +177,7 @@ struct Sampling {
 
   T value(const T* plane, const Taps<C, D>& taps) const {
     C sum = 0;
-    for (int k = 0; k < taps.n; ++k) {
-      sum += taps.weight[k] * static_cast<C>(plane[taps.offset[k]]);
-    }
+    for (int k = 0; k < taps.n; ++k) sum += taps.weight[k] * static_cast<C>(plane[taps.offset[k]]);
     return static_cast<T>(sum);
   }
 

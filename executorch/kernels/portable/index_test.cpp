@@ -135,9 +135,7 @@ TEST_F(Indexing, TakesRowsAndColumnsFromAnyThread) {
     x.mutable_data_ptr<float>()[i] = static_cast<float>(i);
   }
   Tensor wanted = longs.zeros({columns});
-  for (int32_t i = 0; i < columns; ++i) {
-    wanted.mutable_data_ptr<int64_t>()[i] = (i * 7) % columns;
-  }
+  for (int32_t i = 0; i < columns; ++i) wanted.mutable_data_ptr<int64_t>()[i] = (i * 7) % columns;
   Tensor by_column = floats.zeros({rows, columns}), by_row = floats.zeros({columns, columns});
   index_select_out(ctx, x, 1, wanted, by_column);
   embedding_out(ctx, x, wanted, -1, false, false, by_row);

@@ -185,9 +185,7 @@ Tensor& scatter_reduce_two_out(KernelRuntimeContext& ctx, const Tensor& self, in
                 {"amax", Fold::Largest},
                 {"amin", Fold::Smallest}};
   for (const auto& [name, fold] : kFolds) {
-    if (name == reduce) {
-      return fold_into(ctx, kOp, self, dim, index, src, fold, include_self, out);
-    }
+    if (name == reduce) return fold_into(ctx, kOp, self, dim, index, src, fold, include_self, out);
   }
   ET_REQUIRE(ctx, false, InvalidArgument, out,
              "%s: reduce is '%.*s', expected 'sum', 'prod', 'mean', 'amax' or 'amin'", kOp,

@@ -278,9 +278,7 @@ void sym_ite(KernelRuntimeContext& ctx, Span<EValue*> args) {
   if (!check_number_call(ctx, kName, args, 4)) return;
   if (!args[0]->isBool()) return void(fail_type(ctx, kName, "a Bool", *args[0]));
   const EValue& chosen = args[0]->toBool() ? *args[1] : *args[2];
-  if (!chosen.isScalar()) {
-    return void(fail_type(ctx, kName, "an Int, a Double or a Bool", chosen));
-  }
+  if (!chosen.isScalar()) return void(fail_type(ctx, kName, "an Int, a Double or a Bool", chosen));
   *args[3] = chosen;
 }
 

@@ -65,9 +65,7 @@ struct Table {
     const float zero = zero_points == nullptr ? 0.0f : load_at<float>(*zero_points, group);
     const uint8_t* data = weight.const_data_ptr<uint8_t>() + row * weight.size(1);
     const auto fill = [&](const auto& value) {
-      for (int64_t i = 0; i < n; ++i) {
-        to[i] = (static_cast<float>(value(begin + i)) - zero) * scale;
-      }
+      for (int64_t i = 0; i < n; ++i) to[i] = (static_cast<float>(value(begin + i)) - zero) * scale;
     };
     if (bits == 4) {
       fill([data](int64_t i) { return unpack<4>(data, i); });

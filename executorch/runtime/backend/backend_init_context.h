@@ -40,9 +40,7 @@ class BackendInitContext final {
     T value{};
     const Error error =
         runtime::internal::read_option(runtime::internal::find_option(runtime_specs_, key), value);
-    if (error != Error::Ok) {
-      return error;
-    }
+    if (error != Error::Ok) return error;
     return value;
   }
 

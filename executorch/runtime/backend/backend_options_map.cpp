@@ -6,9 +6,7 @@ namespace executorch::runtime {
 
 const LoadBackendOptionsMap::Entry* LoadBackendOptionsMap::find(const char* backend_id) const {
   for (size_t i = 0; backend_id != nullptr && i < size_; ++i) {
-    if (std::strcmp(entries_[i].backend_id, backend_id) == 0) {
-      return &entries_[i];
-    }
+    if (std::strcmp(entries_[i].backend_id, backend_id) == 0) return &entries_[i];
   }
   return nullptr;
 }

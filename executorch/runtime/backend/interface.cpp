@@ -15,9 +15,7 @@ size_t n_backends = 0;
 
 BackendInterface* get_backend_class(const char* name) {
   for (size_t i = 0; name != nullptr && i < n_backends; ++i) {
-    if (std::strcmp(backends[i].name, name) == 0) {
-      return backends[i].backend;
-    }
+    if (std::strcmp(backends[i].name, name) == 0) return backends[i].backend;
   }
   return nullptr;
 }
@@ -26,9 +24,7 @@ Error register_backend(const Backend& backend) {
   ET_CHECK_OR_RETURN_ERROR(backend.name != nullptr && backend.backend != nullptr, InvalidArgument,
                            "register_backend: a row without name or object");
   const BackendInterface* present = get_backend_class(backend.name);
-  if (present == backend.backend) {
-    return Error::Ok;
-  }
+  if (present == backend.backend) return Error::Ok;
   ET_CHECK_OR_RETURN_ERROR(present == nullptr, InvalidArgument,
                            "register_backend: %s is registered already", backend.name);
   ET_CHECK_OR_RETURN_ERROR(n_backends < kMaxBackends, Internal,

@@ -7,9 +7,7 @@ namespace {
 
 template <typename Stored>
 Error find_value(const BackendOption* option, const Stored*& out) {
-  if (option == nullptr) {
-    return Error::NotFound;
-  }
+  if (option == nullptr) return Error::NotFound;
   out = std::get_if<Stored>(&option->value);
   ET_CHECK_OR_RETURN_ERROR(out != nullptr, InvalidArgument,
                            "backend option %s holds a value of another type (%zu)", option->key,
@@ -21,9 +19,7 @@ template <typename T>
 Error read_plain(const BackendOption* option, T& out) {
   const T* value = nullptr;
   const Error error = find_value(option, value);
-  if (error == Error::Ok) {
-    out = *value;
-  }
+  if (error == Error::Ok) out = *value;
   return error;
 }
 
@@ -31,9 +27,7 @@ Error read_plain(const BackendOption* option, T& out) {
 
 const BackendOption* find_option(Span<const BackendOption> options, const char* key) {
   for (const BackendOption& option : options) {
-    if (std::strncmp(option.key, key, kMaxOptionKeyLength) == 0) {
-      return &option;
-    }
+    if (std::strncmp(option.key, key, kMaxOptionKeyLength) == 0) return &option;
   }
   return nullptr;
 }
@@ -49,9 +43,7 @@ Error read_option(const BackendOption* option, int& out) {
 Error read_option(const BackendOption* option, const char*& out) {
   const std::array<char, kMaxOptionValueLength>* text = nullptr;
   const Error error = find_value(option, text);
-  if (error == Error::Ok) {
-    out = text->data();
-  }
+  if (error == Error::Ok) out = text->data();
   return error;
 }
 

@@ -45,13 +45,9 @@ class ArrayRef final {
   }
 
   bool equals(ArrayRef RHS) const {
-    if (Length != RHS.Length) {
-      return false;
-    }
+    if (Length != RHS.Length) return false;
     for (size_t i = 0; i < Length; i++) {
-      if (!(Data[i] == RHS.Data[i])) {
-        return false;
-      }
+      if (!(Data[i] == RHS.Data[i])) return false;
     }
     return true;
   }

@@ -11,9 +11,7 @@ Result<DeviceMemoryBuffer> DeviceMemoryBuffer::create(size_t size, etensor::Devi
   ET_CHECK_OR_RETURN_ERROR(allocator != nullptr, NotFound,
                            "no allocator is registered for device type %d", static_cast<int>(type));
   const Result<void*> data = allocator->allocate(size, index, alignment);
-  if (!data.ok()) {
-    return data.error();
-  }
+  if (!data.ok()) return data.error();
   DeviceMemoryBuffer buffer;
   buffer.allocator_ = allocator;
   buffer.data_ = *data;

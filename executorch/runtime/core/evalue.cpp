@@ -5,17 +5,13 @@ namespace {
 
 /// Logs the mismatch; every accessor below goes through one of these two.
 bool has_tag(const EValue& value, Tag expected) {
-  if (ET_LIKELY(value.tag == expected)) {
-    return true;
-  }
+  if (ET_LIKELY(value.tag == expected)) return true;
   ET_LOG(Error, "EValue holds %s, not %s", tag_to_string(value.tag), tag_to_string(expected));
   return false;
 }
 
 void check_tag(const EValue& value, Tag expected) {
-  if (!has_tag(value, expected)) {
-    runtime_abort();
-  }
+  if (!has_tag(value, expected)) runtime_abort();
 }
 
 Error element_error(const EValue* element, size_t index, Tag expected) {
@@ -36,9 +32,7 @@ template <>
 Result<aten::ArrayRef<int64_t>> BoxedEvalueList<int64_t>::tryGet() const {
   for (size_t i = 0; i < wrapped_vals_.size(); i++) {
     const EValue* element = wrapped_vals_[i];
-    if (element == nullptr || !element->isInt()) {
-      return element_error(element, i, Tag::Int);
-    }
+    if (element == nullptr || !element->isInt()) return element_error(element, i, Tag::Int);
     unwrapped_vals_[i] = element->payload.copyable_union.as_int;
   }
   return aten::ArrayRef<int64_t>(unwrapped_vals_, wrapped_vals_.size());
@@ -48,9 +42,7 @@ template <>
 Result<aten::ArrayRef<aten::Tensor>> BoxedEvalueList<aten::Tensor>::tryGet() const {
   for (size_t i = 0; i < wrapped_vals_.size(); i++) {
     const EValue* element = wrapped_vals_[i];
-    if (element == nullptr || !element->isTensor()) {
-      return element_error(element, i, Tag::Tensor);
-    }
+    if (element == nullptr || !element->isTensor()) return element_error(element, i, Tag::Tensor);
     new (&unwrapped_vals_[i]) aten::Tensor(element->payload.as_tensor);
   }
   return aten::ArrayRef<aten::Tensor>(unwrapped_vals_, wrapped_vals_.size());
@@ -109,9 +101,7 @@ aten::Tensor& EValue::mutable_tensor() {
 }
 
 Result<aten::Tensor> EValue::tryToTensor() const {
-  if (!has_tag(*this, Tag::Tensor)) {
-    return Error::InvalidType;
-  }
+  if (!has_tag(*this, Tag::Tensor)) return Error::InvalidType;
   if (payload.as_tensor.unsafeGetTensorImpl() == nullptr) {
     ET_LOG(Error, "EValue: null pointer to a Tensor");
     return Error::InvalidState;

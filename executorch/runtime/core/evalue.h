@@ -38,9 +38,7 @@ class BoxedEvalueList {
 
   /// Ends the life of the gathered elements.
   void destroy_elements() {
-    for (size_t i = 0; i < wrapped_vals_.size(); i++) {
-      unwrapped_vals_[i].~T();
-    }
+    for (size_t i = 0; i < wrapped_vals_.size(); i++) unwrapped_vals_[i].~T();
   }
 
  private:
@@ -247,13 +245,9 @@ struct EValue {
   }
   template <typename T>
   Result<std::optional<T>> tryToOptional() const {
-    if (isNone()) {
-      return std::optional<T>(std::nullopt);
-    }
+    if (isNone()) return std::optional<T>(std::nullopt);
     Result<T> value = tryTo<T>();
-    if (!value.ok()) {
-      return value.error();
-    }
+    if (!value.ok()) return value.error();
     return std::optional<T>(std::move(*value));
   }
 

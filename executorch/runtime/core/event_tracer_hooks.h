@@ -38,9 +38,7 @@ class EventTracerProfileOpScope final {
     }
   }
   ~EventTracerProfileOpScope() {
-    if (ET_UNLIKELY(attached(event_tracer_) != nullptr)) {
-      event_tracer_->end_profiling(event_entry_);
-    }
+    if (ET_UNLIKELY(attached(event_tracer_) != nullptr)) event_tracer_->end_profiling(event_entry_);
   }
   EventTracerProfileOpScope(const EventTracerProfileOpScope&) = delete;
   EventTracerProfileOpScope& operator=(const EventTracerProfileOpScope&) = delete;
@@ -64,9 +62,7 @@ class EventTracerProfileMethodScope final {
     }
   }
   ~EventTracerProfileMethodScope() {
-    if (ET_UNLIKELY(attached(event_tracer_) != nullptr)) {
-      event_tracer_->end_profiling(event_entry_);
-    }
+    if (ET_UNLIKELY(attached(event_tracer_) != nullptr)) event_tracer_->end_profiling(event_entry_);
   }
   EventTracerProfileMethodScope(const EventTracerProfileMethodScope&) = delete;
   EventTracerProfileMethodScope& operator=(const EventTracerProfileMethodScope&) = delete;
@@ -99,9 +95,7 @@ class EventTracerProfileInstructionScope final {
 };
 
 inline void event_tracer_create_event_block(EventTracer* event_tracer, const char* name) {
-  if (attached(event_tracer) != nullptr) {
-    event_tracer->create_event_block(name);
-  }
+  if (attached(event_tracer) != nullptr) event_tracer->create_event_block(name);
 }
 
 inline EventTracerEntry event_tracer_begin_profiling_event(EventTracer* event_tracer,
@@ -111,9 +105,7 @@ inline EventTracerEntry event_tracer_begin_profiling_event(EventTracer* event_tr
 }
 
 inline void event_tracer_end_profiling_event(EventTracer* event_tracer, EventTracerEntry event) {
-  if (attached(event_tracer) != nullptr) {
-    event_tracer->end_profiling(event);
-  }
+  if (attached(event_tracer) != nullptr) event_tracer->end_profiling(event);
 }
 
 inline AllocatorID event_tracer_track_allocator(EventTracer* event_tracer, const char* name) {
@@ -121,9 +113,7 @@ inline AllocatorID event_tracer_track_allocator(EventTracer* event_tracer, const
 }
 
 inline void event_tracer_track_allocation(EventTracer* event_tracer, AllocatorID id, size_t size) {
-  if (attached(event_tracer) != nullptr) {
-    event_tracer->track_allocation(id, size);
-  }
+  if (attached(event_tracer) != nullptr) event_tracer->track_allocation(id, size);
 }
 
 /// Records an intermediate value of the program, at level kIntermediateOutputs. If that fails, the
@@ -145,9 +135,7 @@ inline void event_tracer_log_evalue_output(EventTracer* event_tracer, const EVal
 
 inline void event_tracer_set_bundled_input_index(EventTracer* event_tracer,
                                                  int bundled_input_index) {
-  if (attached(event_tracer) != nullptr) {
-    event_tracer->set_bundled_input_index(bundled_input_index);
-  }
+  if (attached(event_tracer) != nullptr) event_tracer->set_bundled_input_index(bundled_input_index);
 }
 
 }  // namespace executorch::runtime::internal

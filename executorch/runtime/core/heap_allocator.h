@@ -47,9 +47,7 @@ class HeapAllocator : public MemoryAllocator {
   }
 
   void reset() override {
-    if (taken() > 0) {
-      end_round();
-    }
+    if (taken() > 0) end_round();
   }
 
  private:
@@ -112,9 +110,7 @@ class HeapAllocator : public MemoryAllocator {
     const bool grows = pieces_ != nullptr;
     free_pieces();
     at_ = kept_ == nullptr ? nullptr : begin();
-    if (kKeeps && (grows || ++rounds_ == kRounds)) {
-      resize_block(grows);
-    }
+    if (kKeeps && (grows || ++rounds_ == kRounds)) resize_block(grows);
   }
 
   // The next allocation takes the new block. It is a little larger than the peak, because needs

@@ -60,9 +60,7 @@ struct Heap {
   size_t largest = SIZE_MAX;
 } heap;
 void* count_allocation(size_t size) {
-  if (size > heap.largest) {
-    return nullptr;
-  }
+  if (size > heap.largest) return nullptr;
   ++heap.pieces;
   ++heap.allocations;
   return std::malloc(size);
@@ -113,9 +111,7 @@ TEST_F(HeapAllocatorTest, KeepsOneBlockOfWhatARoundNeeds) {
 
 TEST_F(HeapAllocatorTest, GrowsInStepsLargerThanTheNeed) {
   int allocations = 0;
-  for (size_t i = 0; i < 1000; ++i) {
-    allocations += round({100000 + 64 * i});
-  }
+  for (size_t i = 0; i < 1000; ++i) allocations += round({100000 + 64 * i});
   EXPECT_LE(allocations, kKeeps ? 12 : 1000);
 }
 
@@ -123,9 +119,7 @@ TEST_F(HeapAllocatorTest, GivesBackABlockThatIsMuchTooLarge) {
   EXPECT_EQ(round({1 << 20}), 1);
   EXPECT_EQ(round({1 << 20}), 1);
   heap.largest = 1 << 16;  // the large block is never taken again
-  for (int i = 0; i < 40000; ++i) {
-    round({1000});
-  }
+  for (int i = 0; i < 40000; ++i) round({1000});
   EXPECT_EQ(round({1000}), kKeeps ? 0 : 1);
   EXPECT_EQ(heap.pieces, kKeeps ? 1 : 0);
   EXPECT_EQ(heap.allocations, kKeeps ? 3 : 40003);

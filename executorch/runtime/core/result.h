@@ -42,9 +42,7 @@ class [[nodiscard]] Result final {
   Result& operator=(const Result&) = delete;
   Result& operator=(Result&&) = delete;
   ~Result() {
-    if (!has_error_) {
-      value_.~T();
-    }
+    if (!has_error_) value_.~T();
   }
 
   bool ok() const { return !has_error_; }
@@ -59,9 +57,7 @@ class [[nodiscard]] Result final {
 
  private:
   void check() const {
-    if (ET_UNLIKELY(has_error_)) {
-      internal::abort_on_error_access(error_);
-    }
+    if (ET_UNLIKELY(has_error_)) internal::abort_on_error_access(error_);
   }
 
   union {

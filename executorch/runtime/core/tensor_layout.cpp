@@ -15,9 +15,7 @@ Result<const TensorLayout> TensorLayout::create(Span<const int32_t> sizes,
       dim_order.size() == sizes.size() && validate_dim_order(dim_order.data(), dim_order.size()),
       InvalidArgument, "TensorLayout: dim order is no permutation of %zu dimensions", sizes.size());
   const Result<ssize_t> numel = aten::safe_numel(sizes.data(), static_cast<ssize_t>(sizes.size()));
-  if (!numel.ok()) {
-    return numel.error();
-  }
+  if (!numel.ok()) return numel.error();
   size_t nbytes;
   ET_CHECK_OR_RETURN_ERROR(
       !__builtin_mul_overflow(static_cast<size_t>(*numel), elementSize(scalar_type), &nbytes),

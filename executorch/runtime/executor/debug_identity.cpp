@@ -84,9 +84,7 @@ void DebugIdentity::describe(uint32_t op, uint32_t place, InstructionOrigin& out
 
 const fb::MethodIdentity* DebugIdentity::find_method(const char* name) const {
   for (size_t i = 0; const auto* method = item(root_->methods(), i); ++i) {
-    if (method->name() != nullptr && method->name()->string_view() == name) {
-      return method;
-    }
+    if (method->name() != nullptr && method->name()->string_view() == name) return method;
   }
   return nullptr;
 }
@@ -96,9 +94,7 @@ bool DebugIdentity::instruction(const char* method, size_t chain, size_t instruc
   const auto* const found = find_method(method);
   const auto* const in = found == nullptr ? nullptr : item(found->chains(), chain);
   const auto* const origin = in == nullptr ? nullptr : item(in->origins(), instruction);
-  if (origin != nullptr) {
-    describe(origin->op(), origin->place(), out);
-  }
+  if (origin != nullptr) describe(origin->op(), origin->place(), out);
   return origin != nullptr;
 }
 
@@ -111,9 +107,7 @@ const fb::DelegateCallIdentity* DebugIdentity::find_call(const char* method, siz
   while (begin < end) {
     const size_t middle = begin + (end - begin) / 2;
     const auto* const call = item(in->delegate_calls(), middle);
-    if (call->instruction() == instruction) {
-      return call;
-    }
+    if (call->instruction() == instruction) return call;
     if (call->instruction() < instruction) {
       begin = middle + 1;
     } else {
@@ -145,9 +139,7 @@ bool DebugIdentity::delegated(const char* method, size_t chain, size_t instructi
   const auto* const call = find_call(method, chain, instruction);
   for (size_t i = 0; call != nullptr; ++i) {
     const auto* const origin = item(call->by_name(), i);
-    if (origin == nullptr) {
-      return false;
-    }
+    if (origin == nullptr) return false;
     if (std::strcmp(text(origin->id()), debug_name) == 0) {
       describe(origin->op(), origin->place(), out);
       return true;

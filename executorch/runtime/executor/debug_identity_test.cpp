@@ -51,9 +51,7 @@ std::vector<uint8_t> failing_program(std::vector<uint8_t> named) {
   ProgramBuilder builder;
   PlanBuilder& plan = builder.method();
   plan.kernel("test::fail", {plan.integer(5)});
-  if (!named.empty()) {
-    builder.named_data.emplace_back(kDebugIdentityKey, std::move(named));
-  }
+  if (!named.empty()) builder.named_data.emplace_back(kDebugIdentityKey, std::move(named));
   return builder.build();
 }
 
@@ -171,9 +169,7 @@ TEST(DebugIdentity, NoChangedByteLeadsOutOfIt) {
         EXPECT_NE(DebugIdentity::check(start.data(), start.size()), Error::Ok);
         std::vector<uint8_t> bytes(given);
         bytes[i] = value;
-        if (DebugIdentity::check(bytes.data(), bytes.size()) != Error::Ok) {
-          continue;
-        }
+        if (DebugIdentity::check(bytes.data(), bytes.size()) != Error::Ok) continue;
         const DebugIdentity changed(bytes.data());
         InstructionOrigin origin;
         size_t length = 0;

@@ -32,9 +32,7 @@ class Adder final : public BackendInterface {
   bool is_available() const override { return true; }
   Result<DelegateHandle*> init(BackendInitContext& context, FreeableBuffer* processed,
                                ArrayRef<CompileSpec> compile_specs) const override {
-    if (seen.fails) {
-      return Error::DelegateInvalidCompatibility;
-    }
+    if (seen.fails) return Error::DelegateInvalidCompatibility;
     seen.blob.assign(static_cast<const char*>(processed->data()), processed->size());
     for (const CompileSpec& spec : compile_specs) {
       seen.specs += std::string(spec.key) + "=" +
@@ -43,18 +41,14 @@ class Adder final : public BackendInterface {
     seen.method = context.get_method_name();
     if (context.get_named_data_map() != nullptr) {
       auto data = context.get_named_data_map()->get_data("key");
-      if (data.ok()) {
-        seen.data.assign(static_cast<const char*>(data->data()), data->size());
-      }
+      if (data.ok()) seen.data.assign(static_cast<const char*>(data->data()), data->size());
     }
     ++seen.alive;
     return static_cast<DelegateHandle*>(const_cast<void*>(processed->data()));
   }
   Error execute(BackendExecutionContext& context, DelegateHandle* handle,
                 Span<EValue*> args) const override {
-    if (context.allocate(16) == nullptr || args.size() != 2) {
-      return Error::InvalidArgument;
-    }
+    if (context.allocate(16) == nullptr || args.size() != 2) return Error::InvalidArgument;
     args[1]->toTensor().mutable_data_ptr<float>()[0] =
         args[0]->toTensor().const_data_ptr<float>()[0] + *static_cast<uint8_t*>(handle);
     return Error::Ok;
@@ -83,25 +77,19 @@ class FloatsByName final : public NamedDataMap {
   std::map<std::string, std::pair<Floats, int32_t>> entries;
   Result<const TensorLayout> get_tensor_layout(std::string_view key) const override {
     const auto entry = entries.find(std::string(key));
-    if (entry == entries.end()) {
-      return Error::NotFound;
-    }
+    if (entry == entries.end()) return Error::NotFound;
     static const uint8_t order[] = {0};
     return TensorLayout::create({&entry->second.second, 1}, {order, 1}, aten::ScalarType::Float);
   }
   Result<FreeableBuffer> get_data(std::string_view key) const override {
     const auto entry = entries.find(std::string(key));
-    if (entry == entries.end()) {
-      return Error::NotFound;
-    }
+    if (entry == entries.end()) return Error::NotFound;
     ++loads;
     return FreeableBuffer(entry->second.first.data(), entry->second.first.size() * 4, nullptr);
   }
   Error load_data_into(std::string_view key, void* buffer, size_t size) const override {
     auto data = get_data(key);
-    if (!data.ok()) {
-      return data.error();
-    }
+    if (!data.ok()) return data.error();
     std::memcpy(buffer, data->data(), size);
     return Error::Ok;
   }

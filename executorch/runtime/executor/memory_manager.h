@@ -44,9 +44,7 @@ class MemoryManager final {
   }
   bool has_device_memory() const {
     for (const etensor::Device& device : planned_buffer_devices()) {
-      if (!device.is_cpu()) {
-        return true;
-      }
+      if (!device.is_cpu()) return true;
     }
     return false;
   }

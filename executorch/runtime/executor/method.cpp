@@ -23,9 +23,7 @@ constexpr uint64_t kStepsPerUnit = 256;  // of those that kernels and delegates 
 uint64_t work_of(const EValue& value);
 uint64_t work_of(aten::ArrayRef<EValue*> values) {
   uint64_t work = values.size() / kItemsPerUnit;
-  for (const EValue* value : values) {
-    work += value == nullptr ? 0 : work_of(*value);
-  }
+  for (const EValue* value : values) work += value == nullptr ? 0 : work_of(*value);
   return work;
 }
 
@@ -82,23 +80,17 @@ bool lacks_data(const aten::Tensor& tensor) {
 
 // Also for lists; what a list cannot give is for the kernel to report.
 bool lacks_data(const EValue& value) {
-  if (value.isTensor()) {
-    return lacks_data(value.toTensor());
-  }
+  if (value.isTensor()) return lacks_data(value.toTensor());
   if (value.isTensorList()) {
     const auto list = value.tryToTensorList();
     for (size_t i = 0; list.ok() && i < list->size(); ++i) {
-      if (lacks_data((*list)[i])) {
-        return true;
-      }
+      if (lacks_data((*list)[i])) return true;
     }
   }
   if (value.isListOptionalTensor()) {
     const auto list = value.tryToListOptionalTensor();
     for (size_t i = 0; list.ok() && i < list->size(); ++i) {
-      if ((*list)[i].has_value() && lacks_data(*(*list)[i])) {
-        return true;
-      }
+      if ((*list)[i].has_value() && lacks_data(*(*list)[i])) return true;
     }
   }
   return false;
@@ -252,9 +244,7 @@ Error Method::run_step() {
       state_.event_tracer, static_cast<ChainID>(state_.chain),
       static_cast<DebugHandle>(state_.instruction));
   internal::EventTracerProfileMethodScope scope(state_.event_tracer, "Method::step");
-  if (state_.chain == state_.chains.size()) {
-    return Error::EndOfMethod;
-  }
+  if (state_.chain == state_.chains.size()) return Error::EndOfMethod;
   if (!is_in_progress()) {
     ET_CHECK_OK_OR_RETURN_ERROR(begin());
   }
@@ -329,9 +319,7 @@ Error Method::run_instruction() {
 
 void Method::free_temp_memory() {
   state_.temp_allocator->reset();
-  if (state_.heap != state_.temp_allocator) {
-    state_.heap->reset();
-  }
+  if (state_.heap != state_.temp_allocator) state_.heap->reset();
 }
 
 // What an instruction reads of its arguments, beside their elements, has left the caches while the
@@ -438,9 +426,7 @@ Error Method::run_delegate(const Instruction& instruction) {
 
 // A Bool, or a Bool tensor that holds if all its elements do.
 Result<bool> Method::read_condition(const EValue& condition) const {
-  if (condition.isBool()) {
-    return condition.toBool();
-  }
+  if (condition.isBool()) return condition.toBool();
   ET_CHECK_OR_RETURN_ERROR(
       condition.isTensor() && condition.toTensor().scalar_type() == aten::ScalarType::Bool,
       InvalidProgram, "%s: instruction %zu jumps on a %s, expected a Bool or a Bool tensor", name(),
@@ -451,9 +437,7 @@ Result<bool> Method::read_condition(const EValue& condition) const {
                            state_.instruction);
   const auto* elements = tensor.const_data_ptr<uint8_t>();
   for (ssize_t i = 0; i < tensor.numel(); ++i) {
-    if (elements[i] == 0) {
-      return false;
-    }
+    if (elements[i] == 0) return false;
   }
   return true;
 }

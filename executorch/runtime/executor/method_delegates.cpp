@@ -54,9 +54,7 @@ Error Method::init_delegates(const NamedDataMap* external_data,
                              const LoadBackendOptionsMap* backend_options) {
   const auto* entries = state_.plan->delegates();
   const size_t count = entries == nullptr ? 0 : entries->size();
-  if (count == 0) {
-    return Error::Ok;
-  }
+  if (count == 0) return Error::Ok;
   ET_ASSIGN_OR_RETURN(const NamedDataMap* const data, merge_data(external_data));
   ET_ASSIGN_OR_RETURN(auto* const delegates,
                       allocate_list<Delegate>(*state_.memory_manager->method_allocator(), count));
@@ -87,15 +85,11 @@ Result<const NamedDataMap*> Method::sort_data() {
 
 Result<const NamedDataMap*> Method::merge_data(const NamedDataMap* external_data) {
   auto own = state_.program->get_named_data_map();
-  if (!own.ok()) {
-    return external_data;
-  }
+  if (!own.ok()) return external_data;
   if (*(*own)->get_num_keys() > kFewKeys) {
     ET_ASSIGN_OR_RETURN(*own, sort_data());
   }
-  if (external_data == nullptr) {
-    return *own;
-  }
+  if (external_data == nullptr) return *own;
   using internal::MergedDataMap;
   ET_ASSIGN_OR_RETURN(MergedDataMap merged, MergedDataMap::load(external_data, *own));
   ET_ASSIGN_OR_RETURN(auto* const place,
@@ -138,9 +132,7 @@ Error Method::init_delegate(Delegate& delegate, uint32_t index, const NamedDataM
 // Checks that backends do not write constants, and that no call writes a tensor twice. Notes what
 // calls write.
 Error Method::check_delegate_calls() {
-  if (state_.delegates.empty()) {
-    return Error::Ok;
-  }
+  if (state_.delegates.empty()) return Error::Ok;
   const size_t n_values = state_.values.size();
   auto* const calls = state_.heap->allocateList<uint32_t>(n_values);
   ET_CHECK_OR_RETURN_ERROR(calls != nullptr, MemoryAllocationFailed, "%s: no memory for a check",
@@ -178,9 +170,7 @@ Error Method::check_written(const Instruction& instruction, uint32_t* calls, uin
   const Delegate& delegate = state_.delegates[instruction.target];
   const InstructionArgs args = instruction.args;
   for (size_t i = 0; i < args.size(); ++i) {
-    if (!delegate.backend->writes_argument(delegate.handle, i, args.size())) {
-      continue;
-    }
+    if (!delegate.backend->writes_argument(delegate.handle, i, args.size())) continue;
     const bool is_tensor = args[i]->isTensor();
     ET_CHECK_OR_RETURN_ERROR(
         is_tensor && !args[i]->toTensor().unsafeGetTensorImpl()->is_read_only(), InvalidProgram,

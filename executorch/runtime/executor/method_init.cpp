@@ -251,9 +251,7 @@ Error Method::init_input_flags() {
   ET_ASSIGN_OR_RETURN(
       auto* const flags,
       allocate_list<bool>(*state_.memory_manager->method_allocator(), inputs_size()));
-  for (size_t i = 0; i < inputs_size(); ++i) {
-    flags[i] = !input_value(i).isTensor();
-  }
+  for (size_t i = 0; i < inputs_size(); ++i) flags[i] = !input_value(i).isTensor();
   state_.input_set = {flags, inputs_size()};
   return Error::Ok;
 }
@@ -263,15 +261,9 @@ Method::~Method() {
     delegate.backend->destroy(delegate.handle);
     delegate.~Delegate();
   }
-  for (NamedData& constant : state_.external_constants) {
-    constant.~NamedData();
-  }
-  if (state_.merged_data != nullptr) {
-    state_.merged_data->~NamedDataMap();
-  }
-  if (state_.heap != nullptr) {
-    state_.heap->~MemoryAllocator();
-  }
+  for (NamedData& constant : state_.external_constants) constant.~NamedData();
+  if (state_.merged_data != nullptr) state_.merged_data->~NamedDataMap();
+  if (state_.heap != nullptr) state_.heap->~MemoryAllocator();
 }
 
 }  // namespace executorch::runtime

@@ -81,9 +81,7 @@ class Method::InstructionBuilder {
     const size_t count = operators == nullptr ? 0 : operators->size();
     ET_ASSIGN_OR_RETURN(metas_, allocate_list<TensorMeta>(allocator_, longest));
     ET_ASSIGN_OR_RETURN(auto* const missing, allocate_list<Missing>(allocator_, count));
-    for (size_t i = 0; i < count; ++i) {
-      missing[i] = {};
-    }
+    for (size_t i = 0; i < count; ++i) missing[i] = {};
     missing_ = {missing, count};
     return Error::Ok;
   }
@@ -92,9 +90,7 @@ class Method::InstructionBuilder {
 
   Result<InstructionArgs> list_values(const int32_t* indices, size_t count) {
     ET_ASSIGN_OR_RETURN(auto** const args, allocate_list<EValue*>(allocator_, count));
-    for (size_t i = 0; i < count; ++i) {
-      args[i] = value(indices[i]);
-    }
+    for (size_t i = 0; i < count; ++i) args[i] = value(indices[i]);
     return InstructionArgs(args, count);
   }
 
@@ -173,12 +169,8 @@ class Method::InstructionBuilder {
   // One line for each operator, however often it is called.
   Error report_missing() {
     size_t count = 0;
-    for (const Missing& missing : missing_) {
-      count += missing.calls > 0 ? 1 : 0;
-    }
-    if (count == 0) {
-      return Error::Ok;
-    }
+    for (const Missing& missing : missing_) count += missing.calls > 0 ? 1 : 0;
+    if (count == 0) return Error::Ok;
     ET_LOG(Error, "%s: no kernel is registered for the arguments of %zu operators:",
            state_.plan->name()->c_str(), count);
     size_t lines = 0;

@@ -33,9 +33,7 @@ bool same_order(const Tensor& source, const Tensor& input) {
   const auto rank = static_cast<size_t>(source.dim());
   for (size_t at_source = 0, at_input = 0, dim = 0; dim < rank;) {
     dim = next(source, at_source);
-    if (dim != next(input, at_input)) {
-      return false;
-    }
+    if (dim != next(input, at_input)) return false;
   }
   return true;
 }

@@ -129,9 +129,7 @@ Result<TensorInfo> MethodMeta::output_tensor_meta(size_t index) const {
 
 size_t MethodMeta::num_attributes() const {
   size_t count = 0;
-  for (const auto* value : *plan_->values()) {
-    count += attribute(*value) != nullptr ? 1 : 0;
-  }
+  for (const auto* value : *plan_->values()) count += attribute(*value) != nullptr ? 1 : 0;
   return count;
 }
 
@@ -139,9 +137,7 @@ Result<TensorInfo> MethodMeta::attribute_tensor_meta(size_t index) const {
   size_t remaining = index;
   for (const auto* value : *plan_->values()) {
     const auto* tensor = attribute(*value);
-    if (tensor != nullptr && remaining-- == 0) {
-      return TensorInfo::from(*tensor);
-    }
+    if (tensor != nullptr && remaining-- == 0) return TensorInfo::from(*tensor);
   }
   ET_LOG(Error, "%s: attribute %zu asked for, there are %zu", name(), index, num_attributes());
   return Error::InvalidArgument;
@@ -196,9 +192,7 @@ Result<const char*> MethodMeta::get_backend_name(size_t index) const {
 
 size_t MethodMeta::num_instructions() const {
   size_t count = 0;
-  for (const auto* chain : *plan_->chains()) {
-    count += chain->instructions()->size();
-  }
+  for (const auto* chain : *plan_->chains()) count += chain->instructions()->size();
   return count;
 }
 

@@ -37,22 +37,14 @@ void add(KernelRuntimeContext& context, Span<EValue*> args) {
 void sum_lists(KernelRuntimeContext&, Span<EValue*> args) {
   float sum = 0;
   for (const aten::Tensor& tensor : args[0]->toTensorList()) {
-    for (ssize_t i = 0; i < tensor.numel(); ++i) {
-      sum += tensor.const_data_ptr<float>()[i];
-    }
+    for (ssize_t i = 0; i < tensor.numel(); ++i) sum += tensor.const_data_ptr<float>()[i];
   }
   for (const auto& tensor : args[1]->toListOptionalTensor()) {
     sum += tensor.has_value() ? static_cast<float>(tensor->numel()) : 100;
   }
-  for (const int64_t item : args[2]->toIntList()) {
-    sum *= static_cast<float>(item);
-  }
-  for (const double item : args[3]->toDoubleList()) {
-    sum += static_cast<float>(item);
-  }
-  for (const bool item : args[4]->toBoolList()) {
-    sum += item ? 1000 : 0;
-  }
+  for (const int64_t item : args[2]->toIntList()) sum *= static_cast<float>(item);
+  for (const double item : args[3]->toDoubleList()) sum += static_cast<float>(item);
+  for (const bool item : args[4]->toBoolList()) sum += item ? 1000 : 0;
   sum += static_cast<float>(args[5]->toString().size());
   args[6]->toTensor().mutable_data_ptr<float>()[0] = sum;
 }

@@ -47,9 +47,7 @@ uint32_t size_of(const flatbuffers::Vector<T>* vector) {
 
 /// True if the bytes of `tensor` are a constant of the program or of an external file.
 inline bool is_constant(const executorch_flatbuffer::Tensor& tensor) {
-  if (tensor.allocation_info() != nullptr) {
-    return false;
-  }
+  if (tensor.allocation_info() != nullptr) return false;
   const auto* extra = tensor.extra_tensor_info();
   return tensor.data_buffer_idx() > 0 ||
          (extra != nullptr &&

@@ -73,9 +73,7 @@ Result<const void*> internal::LazySegment::get(const DataLoader& loader, uint64_
       state_.store(State::Ready, std::memory_order_release);
       break;
     }
-    if (state == State::Refused) {
-      return Error::InvalidProgram;
-    }
+    if (state == State::Refused) return Error::InvalidProgram;
     state = state_.load(std::memory_order_acquire);
   }
   return buffer_.data();
@@ -107,9 +105,7 @@ Program::Program(DataLoader* loader, uint64_t segment_base_offset, FreeableBuffe
       named_data_(loader, segment_base_offset, flatbuffer_) {}
 
 Program::HeaderStatus Program::check_header(const void* data, size_t size) {
-  if (data == nullptr || size < kMinHeadBytes) {
-    return ShortData;
-  }
+  if (data == nullptr || size < kMinHeadBytes) return ShortData;
   switch (schema::check_identifier(data, schema::kProgramIdentifier)) {
     case schema::Identifier::Match:
       return CompatibleVersion;
@@ -151,17 +147,13 @@ Result<const void*> Program::get_constant_buffer_data(size_t buffer_idx, size_t 
 
 Result<const NamedDataMap*> Program::get_named_data_map() const {
   const auto* entries = flatbuffer_->named_data();
-  if (entries == nullptr || entries->size() == 0) {
-    return Error::NotFound;
-  }
+  if (entries == nullptr || entries->size() == 0) return Error::NotFound;
   return static_cast<const NamedDataMap*>(&named_data_);
 }
 
 Result<DebugIdentity> Program::debug_identity() const {
   const auto* const entry = named_data_.find(kDebugIdentityKey);
-  if (entry == nullptr) {
-    return Error::NotFound;
-  }
+  if (entry == nullptr) return Error::NotFound;
   const uint32_t index = entry->segment_index();
   const auto* const segment = flatbuffer_->segments()->Get(index);
   ET_ASSIGN_OR_RETURN(
@@ -186,9 +178,7 @@ Result<const char*> Program::get_method_name(size_t method_index) const {
 Result<const executorch_flatbuffer::ExecutionPlan*> Program::find_plan(
     const char* method_name) const {
   for (const auto* plan : *flatbuffer_->execution_plan()) {
-    if (method_name != nullptr && plan->name()->string_view() == method_name) {
-      return plan;
-    }
+    if (method_name != nullptr && plan->name()->string_view() == method_name) return plan;
   }
   ET_LOG(Error,
          "the program has no method %s; it has:", method_name == nullptr ? "(null)" : method_name);
@@ -237,9 +227,7 @@ Error Program::load_initial_state(size_t state_index, size_t nbytes, void* buffe
                        table->offsets()->Get(static_cast<uint32_t>(state_index)),
                    nbytes, SegmentInfo(SegmentInfo::Type::Mutable, table->segment_index()));
   ET_CHECK_OK_OR_RETURN_ERROR(state.error());
-  if (nbytes > 0) {
-    std::memcpy(buffer, state->data(), nbytes);
-  }
+  if (nbytes > 0) std::memcpy(buffer, state->data(), nbytes);
   return Error::Ok;
 }
 

@@ -140,9 +140,7 @@ TEST(Program, ConstantsMayBeAskedForByManyThreads) {
   for (int i = 0; i < 4; ++i) {
     threads.emplace_back([&] { EXPECT_TRUE(program->get_constant_buffer_data(1, 16).ok()); });
   }
-  for (std::thread& thread : threads) {
-    thread.join();
-  }
+  for (std::thread& thread : threads) thread.join();
 }
 
 TEST(Program, NamedDataIsFoundByItsKey) {

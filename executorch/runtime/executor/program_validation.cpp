@@ -49,9 +49,7 @@ Error validate_segments(const fb::Program& program, const ProgramFile& file) {
 // Offsets of blobs in one segment, for constants and for initial states.
 Error validate_subsegments(const fb::Program& program, const fb::SubsegmentOffsets* table,
                            const char* what) {
-  if (table == nullptr || size_of(table->offsets()) == 0) {
-    return Error::Ok;
-  }
+  if (table == nullptr || size_of(table->offsets()) == 0) return Error::Ok;
   const uint32_t index = table->segment_index();
   ET_CHECK_OR_RETURN_ERROR(index < size_of(program.segments()), InvalidProgram,
                            "%s: segment %" PRIu32 " of %" PRIu32, what, index,

@@ -46,18 +46,14 @@ const executorch_flatbuffer::NamedData* PteDataMap::find(std::string_view key) c
   }
   for (uint32_t i = 0; i < num_keys(); ++i) {
     const auto* entry = program_->named_data()->Get(i);
-    if (entry->key()->string_view() == key) {
-      return entry;
-    }
+    if (entry->key()->string_view() == key) return entry;
   }
   return nullptr;
 }
 
 Result<FreeableBuffer> PteDataMap::get_data(std::string_view key) const {
   const auto* const entry = find(key);
-  if (entry == nullptr) {
-    return Error::NotFound;
-  }
+  if (entry == nullptr) return Error::NotFound;
   const uint32_t index = entry->segment_index();
   const auto* segment = program_->segments()->Get(index);
   return load_exactly(*loader_, segment_base_offset_ + segment->offset(), segment->size(),

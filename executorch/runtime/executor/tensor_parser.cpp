@@ -97,13 +97,9 @@ Result<aten::Tensor> TensorParser::parse(uint32_t index) {
 }
 
 Result<void*> TensorParser::find_data(const fb::Tensor& tensor, size_t nbytes) {
-  if (is_external(tensor)) {
-    return find_external(tensor, nbytes);
-  }
+  if (is_external(tensor)) return find_external(tensor, nbytes);
   if (tensor.allocation_info() == nullptr) {
-    if (tensor.data_buffer_idx() == 0) {
-      return static_cast<void*>(nullptr);
-    }
+    if (tensor.data_buffer_idx() == 0) return static_cast<void*>(nullptr);
     ET_ASSIGN_OR_RETURN(const void* const data,
                         program_.get_constant_buffer_data(tensor.data_buffer_idx(), nbytes));
     return const_cast<void*>(data);

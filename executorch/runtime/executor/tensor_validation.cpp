@@ -73,9 +73,7 @@ Error validate_shape(const TensorScope& scope, uint64_t& nbytes) {
 
 Error validate_planned_memory(const TensorScope& scope, uint64_t nbytes) {
   const auto* allocation = scope.tensor.allocation_info();
-  if (allocation == nullptr) {
-    return Error::Ok;
-  }
+  if (allocation == nullptr) return Error::Ok;
   const auto* sizes = scope.plan.plan.non_const_buffer_sizes();
   const uint32_t count = size_of(sizes);
   const uint32_t id = allocation->memory_id();
@@ -128,18 +126,14 @@ Error validate_data(const TensorScope& scope, uint64_t nbytes) {
                     "has external data but no name to find it by");
     return Error::Ok;
   }
-  if (scope.tensor.data_buffer_idx() == 0) {
-    return Error::Ok;
-  }
+  if (scope.tensor.data_buffer_idx() == 0) return Error::Ok;
   const fb::Program& program = scope.plan.program;
   if (scope.tensor.allocation_info() != nullptr) {
     const auto* segments = program.mutable_data_segments();
     return validate_blob(scope, size_of(segments) == 0 ? nullptr : segments->Get(0), nbytes,
                          "initial state");
   }
-  if (size_of(program.constant_buffer()) > 0) {
-    return validate_inline_constant(scope, nbytes);
-  }
+  if (size_of(program.constant_buffer()) > 0) return validate_inline_constant(scope, nbytes);
   return validate_blob(scope, program.constant_segment(), nbytes, "constant");
 }
 

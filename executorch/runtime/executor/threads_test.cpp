@@ -25,9 +25,7 @@ void add(KernelRuntimeContext& context, Span<EValue*> args) {
   const aten::Tensor& a = args[0]->toTensor();
   const aten::Tensor& b = args[1]->toTensor();
   auto sums = context.allocate_temp(a.nbytes());
-  if (!sums.ok()) {
-    return context.fail(sums.error());
-  }
+  if (!sums.ok()) return context.fail(sums.error());
   auto* const sum = static_cast<float*>(*sums);
   for (ssize_t i = 0; i < a.numel(); ++i) {
     sum[i] = a.const_data_ptr<float>()[i] + b.const_data_ptr<float>()[i];
@@ -84,14 +82,10 @@ int failures(const std::function<bool(int)>& work) {
   std::vector<std::thread> threads;
   for (int t = 0; t < kThreads; ++t) {
     threads.emplace_back([&, t] {
-      for (int round = 0; round < kRounds; ++round) {
-        failed += work(t) ? 0 : 1;
-      }
+      for (int round = 0; round < kRounds; ++round) failed += work(t) ? 0 : 1;
     });
   }
-  for (std::thread& thread : threads) {
-    thread.join();
-  }
+  for (std::thread& thread : threads) thread.join();
   return failed;
 }
 

@@ -48,9 +48,7 @@ Error validate_items(const PlanScope& scope, uint32_t index, const flatbuffers::
   const uint32_t end = item_type == KernelTypes::Tensor ? index : scope.num_values();
   for (uint32_t i = 0; i < items->size(); ++i) {
     const int64_t item = items->Get(i);
-    if (optional && item == -1) {
-      continue;
-    }
+    if (optional && item == -1) continue;
     ET_CHECK_OR_RETURN_ERROR(
         item >= 0 && item < end, InvalidProgram,
         "%s: value %" PRIu32 ": %s item %" PRIu32 " is value %" PRId64 ", expected 0 to %" PRId64,

@@ -28,9 +28,7 @@ LoadedMethod copy_loop(int32_t elements, int copies = 1) {
   const int32_t x = plan.tensor({.sizes = {elements}, .memory_id = 1});
   const int32_t y = plan.tensor({.sizes = {elements}, .memory_id = 1, .offset = bytes});
   const int32_t ends = plan.tensor({.sizes = {1}, .memory_id = 1, .dtype = ScalarType::Bool});
-  for (int i = 0; i < copies; ++i) {
-    plan.kernel("test::copy", {x, y});
-  }
+  for (int i = 0; i < copies; ++i) plan.kernel("test::copy", {x, y});
   plan.jump_if_false(ends, 0);
   plan.inputs = {x};
   plan.arenas = {0, static_cast<int64_t>(2 * bytes)};
@@ -115,9 +113,7 @@ TEST(Loading, TakesTimeLinearInTheFile) {
       plan.repeat(kMany);
     } else {
       plan.kernel("test::absent", {x, plan.tensors(all)});
-      for (size_t i = 0; i < kMany; ++i) {
-        plan.kernel("test::absent", {x, x});
-      }
+      for (size_t i = 0; i < kMany; ++i) plan.kernel("test::absent", {x, x});
     }
     plan.arenas = {0, 16};
     const auto bytes = builder.build();

@@ -40,13 +40,9 @@ Error element_error(const EValue& value, ArgKind kind) {
 }
 
 bool is_read_only(const EValue& value) {
-  if (value.isTensor()) {
-    return value.toTensor().unsafeGetTensorImpl()->is_read_only();
-  }
+  if (value.isTensor()) return value.toTensor().unsafeGetTensorImpl()->is_read_only();
   for (const aten::Tensor& tensor : value.toTensorList()) {
-    if (tensor.unsafeGetTensorImpl()->is_read_only()) {
-      return true;
-    }
+    if (tensor.unsafeGetTensorImpl()->is_read_only()) return true;
   }
   return false;
 }
@@ -55,9 +51,7 @@ Error check_argument(const EValue& value, ArgKind kind, size_t index) {
   constexpr auto kOptional = static_cast<uint8_t>(ArgKind::kOptional);
   constexpr auto kWritten = static_cast<uint8_t>(ArgKind::kWritten);
   const auto bits = static_cast<uint8_t>(kind);
-  if ((bits & kOptional) != 0 && value.isNone()) {
-    return Error::Ok;
-  }
+  if ((bits & kOptional) != 0 && value.isNone()) return Error::Ok;
   const auto plain = static_cast<ArgKind>(bits & ~(kOptional | kWritten));
   const Tag expected = kTags[static_cast<uint8_t>(plain)];
   const bool matches = value.tag == expected || (plain == ArgKind::kDouble && value.isInt()) ||
@@ -86,34 +80,24 @@ const aten::TensorImpl* impl(const aten::Tensor& tensor) {
 
 /// Whether one of the tensors in `value` is `tensor`, not another one over the same memory.
 bool holds(const EValue& value, const aten::Tensor& tensor) {
-  if (value.isTensor()) {
-    return impl(value.toTensor()) == impl(tensor);
-  }
+  if (value.isTensor()) return impl(value.toTensor()) == impl(tensor);
   if (value.isTensorList()) {
     for (const aten::Tensor& item : value.toTensorList()) {
-      if (impl(item) == impl(tensor)) {
-        return true;
-      }
+      if (impl(item) == impl(tensor)) return true;
     }
   } else if (value.isListOptionalTensor()) {
     for (const std::optional<aten::Tensor>& item : value.toListOptionalTensor()) {
-      if (item.has_value() && impl(*item) == impl(tensor)) {
-        return true;
-      }
+      if (item.has_value() && impl(*item) == impl(tensor)) return true;
     }
   }
   return false;
 }
 
 bool holds_any(const EValue& value, const EValue& results) {
-  if (results.isTensor()) {
-    return holds(value, results.toTensor());
-  }
+  if (results.isTensor()) return holds(value, results.toTensor());
   if (results.isTensorList()) {
     for (const aten::Tensor& result : results.toTensorList()) {
-      if (holds(value, result)) {
-        return true;
-      }
+      if (holds(value, result)) return true;
     }
   }
   return false;
@@ -158,9 +142,7 @@ bool check_arguments(KernelRuntimeContext& context, Span<EValue*> args, const Ar
     }
   }
   const Error error = check_results_are_distinct(args, kinds, n);
-  if (error != Error::Ok) {
-    context.fail(error);
-  }
+  if (error != Error::Ok) context.fail(error);
   return error == Error::Ok;
 }
 

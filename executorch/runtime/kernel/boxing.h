@@ -128,9 +128,7 @@ struct BoxedCall {
                             std::index_sequence<I...>) {
     // The last entry keeps the array from being empty.
     static constexpr ArgKind kKinds[] = {kind_of<Ret, Params>()..., ArgKind::kOptional};
-    if (!check_arguments(context, args, kKinds, sizeof...(Params), kReturnsNumber)) {
-      return;
-    }
+    if (!check_arguments(context, args, kKinds, sizeof...(Params), kReturnsNumber)) return;
     EValue* const* values = args.data();
     const auto run = [&]() -> Ret {
       (void)values;
@@ -158,12 +156,8 @@ struct BoxedSignature<Ret (*)(KernelRuntimeContext&, Params...)> : BoxedCall<tru
 
 /// Whether `text` has the form of a kernel key; "" stands for none.
 constexpr bool is_kernel_key(const char* text) {
-  if (text[0] == '\0') {
-    return true;
-  }
-  if (text[0] != 'v' || text[1] != '1' || text[2] != '/') {
-    return false;
-  }
+  if (text[0] == '\0') return true;
+  if (text[0] != 'v' || text[1] != '1' || text[2] != '/') return false;
   bool has_digit = false;
   bool in_order = false;
   for (text += 3; *text != '\0'; ++text) {
@@ -173,9 +167,7 @@ constexpr bool is_kernel_key(const char* text) {
     }
     const bool separates = in_order ? *text == ',' || *text == '|' : *text == ';';
     // Only a scalar's order, between ";" and "|", is empty.
-    if (!separates || (!has_digit && !(*text == '|' && text[-1] == ';'))) {
-      return false;
-    }
+    if (!separates || (!has_digit && !(*text == '|' && text[-1] == ';'))) return false;
     in_order = *text != '|';
     has_digit = false;
   }

@@ -17,9 +17,7 @@ int n_calls = 0;
 Tensor& fill_out(KernelRuntimeContext& ctx, int64_t n, double x, bool flag, std::string_view text,
                  ScalarType type, Tensor& out) {
   ++n_calls;
-  if (n == 13) {
-    ctx.fail(Error::NotSupported);
-  }
+  if (n == 13) ctx.fail(Error::NotSupported);
   out.mutable_data_ptr<double>()[0] = static_cast<double>(n) + x + (flag ? 100 : 0) +
                                       static_cast<double>(text.size()) * 1000 +
                                       static_cast<double>(type) * 10000;
@@ -47,9 +45,7 @@ class BoxingTest : public ::testing::Test {
   template <size_t N>
   Error call(OpFunction op, EValue (&values)[N]) {
     EValue* args[N];
-    for (size_t i = 0; i < N; ++i) {
-      args[i] = &values[i];
-    }
+    for (size_t i = 0; i < N; ++i) args[i] = &values[i];
     KernelRuntimeContext context;
     // Opaque, so that no compiler warns of the accesses that the check of the arity prevents.
     OpFunction volatile opaque = op;

@@ -21,9 +21,7 @@ Tensor& plain_out(const Tensor& self, optional<Tensor> bias, Tensor& out) {
   return set(out, self.const_data_ptr<float>()[0] + (bias.has_value() ? 10.f : 0.f));
 }
 Tensor& context_out(KernelRuntimeContext& ctx, const Tensor& self, double scale, Tensor& out) {
-  if (scale == 0) {
-    ctx.fail(Error::InvalidArgument);
-  }
+  if (scale == 0) ctx.fail(Error::InvalidArgument);
   return set(out, self.const_data_ptr<float>()[0] * static_cast<float>(scale));
 }
 Tensor& any_out(const Tensor&, Tensor& out) {

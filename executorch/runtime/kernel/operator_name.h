@@ -10,9 +10,7 @@ struct OperatorName {
   char value[N]{};
 
   constexpr OperatorName(const char (&name)[N]) {
-    for (std::size_t i = 0; i < N; ++i) {
-      value[i] = name[i];
-    }
+    for (std::size_t i = 0; i < N; ++i) value[i] = name[i];
   }
   constexpr operator const char*() const { return value; }
 };

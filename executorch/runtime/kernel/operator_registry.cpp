@@ -22,9 +22,7 @@ class KeyCursor {
   explicit KeyCursor(const char* text) : text_(text) {}
 
   bool accept(char expected) {
-    if (*text_ != expected) {
-      return false;
-    }
+    if (*text_ != expected) return false;
     ++text_;
     return true;
   }
@@ -48,30 +46,22 @@ class KeyWriter {
   KeyWriter(char* to, size_t room) : to_(to), room_(room) {}
 
   bool put(char c) {
-    if (room_ == 0) {
-      return false;
-    }
+    if (room_ == 0) return false;
     *to_++ = c;
     --room_;
     return true;
   }
 
   bool put_number(int value) {
-    if (value < 0 || value > 99) {
-      return false;
-    }
+    if (value < 0 || value > 99) return false;
     return (value < 10 || put(static_cast<char>('0' + value / 10))) &&
            put(static_cast<char>('0' + value % 10));
   }
 
   bool put_tensor(const TensorMeta& meta) {
-    if (!put_number(static_cast<int>(meta.dtype_)) || !put(';')) {
-      return false;
-    }
+    if (!put_number(static_cast<int>(meta.dtype_)) || !put(';')) return false;
     for (size_t d = 0; d < meta.dim_order_.size(); ++d) {
-      if ((d > 0 && !put(',')) || !put_number(meta.dim_order_[d])) {
-        return false;
-      }
+      if ((d > 0 && !put(',')) || !put_number(meta.dim_order_[d])) return false;
     }
     return true;
   }
@@ -84,23 +74,17 @@ class KeyWriter {
 bool key_matches(const char* key, Span<const TensorMeta> meta_list) {
   const size_t n = meta_list.size();
   KeyCursor cursor(key);
-  if (!cursor.accept('v') || !cursor.accept('1') || !cursor.accept('/')) {
-    return false;
-  }
+  if (!cursor.accept('v') || !cursor.accept('1') || !cursor.accept('/')) return false;
   for (size_t i = 0; i < n; ++i) {
     const TensorMeta& meta = meta_list[i];
     // Programs repeat the out tensor at the end; keys need not.
-    if (i > 0 && i == n - 1 && meta == meta_list[i - 1] && cursor.accept('\0')) {
-      return true;
-    }
+    if (i > 0 && i == n - 1 && meta == meta_list[i - 1] && cursor.accept('\0')) return true;
     if ((i > 0 && !cursor.accept('|')) ||
         !cursor.accept_number(static_cast<unsigned>(meta.dtype_)) || !cursor.accept(';')) {
       return false;
     }
     for (size_t d = 0; d < meta.dim_order_.size(); ++d) {
-      if ((d > 0 && !cursor.accept(',')) || !cursor.accept_number(meta.dim_order_[d])) {
-        return false;
-      }
+      if ((d > 0 && !cursor.accept(',')) || !cursor.accept_number(meta.dim_order_[d])) return false;
     }
   }
   return cursor.accept('\0');
@@ -109,9 +93,7 @@ bool key_matches(const char* key, Span<const TensorMeta> meta_list) {
 /// The row for exactly these tensors, else the fallback, else null.
 const Kernel* find(const char* name, Span<const TensorMeta> meta_list, Span<const Kernel> kernels) {
   const Kernel* fallback = nullptr;
-  if (name == nullptr) {
-    return nullptr;
-  }
+  if (name == nullptr) return nullptr;
   for (const Kernel& kernel : kernels) {
     if (kernel.name_ == nullptr || kernel.op_ == nullptr || std::strcmp(kernel.name_, name) != 0) {
       continue;
@@ -160,9 +142,7 @@ Result<OpFunction> get_op_function_from_registry(const char* name,
 Result<OpFunction> get_op_function_from_registry(const char* name, Span<const TensorMeta> meta_list,
                                                  Span<const Kernel> kernel_list) {
   const Kernel* kernel = find(name, meta_list, kernel_list);
-  if (kernel == nullptr) {
-    return Error::OperatorMissing;
-  }
+  if (kernel == nullptr) return Error::OperatorMissing;
   return kernel->op_;
 }
 

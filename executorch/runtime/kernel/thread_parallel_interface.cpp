@@ -19,12 +19,8 @@ bool run(internal::ParallelForFunction pool, int64_t begin, int64_t end, int64_t
            static_cast<long long>(grain_size));
     return false;
   }
-  if (begin == end) {
-    return true;
-  }
-  if (pool != nullptr) {
-    return pool(begin, end, grain_size, f);
-  }
+  if (begin == end) return true;
+  if (pool != nullptr) return pool(begin, end, grain_size, f);
   f(begin, end);
   return true;
 }

@@ -8,9 +8,7 @@ namespace {
 TEST(ParallelFor, SerialLoopCoversTheRangeOnce) {
   int64_t sum = 0;
   EXPECT_TRUE(parallel_for(2, 10, 3, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      sum += i;
-    }
+    for (int64_t i = begin; i < end; ++i) sum += i;
   }));
   EXPECT_EQ(sum, 2 + 3 + 4 + 5 + 6 + 7 + 8 + 9);
 }

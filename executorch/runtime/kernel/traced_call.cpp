@@ -34,17 +34,13 @@ struct Label {
 
 void log_results(EventTracer* tracer, Span<EValue*> args) {
   const size_t n = args.size();
-  if (n == 0 || !tracer->intermediate_outputs_logging_status()) {
-    return;
-  }
+  if (n == 0 || !tracer->intermediate_outputs_logging_status()) return;
   if (n == 1 || !args[n - 1]->isTensorList() || args[n - 2]->isTensorList()) {
     return event_tracer_log_evalue(tracer, *args[n - 1]);
   }
   const auto gathered = args[n - 1]->tryToTensorList();
   const size_t count = gathered.ok() && gathered->size() < n ? gathered->size() : 0;
-  for (size_t i = n - 1 - count; i < n - 1; ++i) {
-    event_tracer_log_evalue(tracer, *args[i]);
-  }
+  for (size_t i = n - 1 - count; i < n - 1; ++i) event_tracer_log_evalue(tracer, *args[i]);
 }
 
 }  // namespace
@@ -58,9 +54,7 @@ void call_traced(const char* name, const char* overload, OpFunction kernel,
   const Label label(name, overload);
   EventTracerProfileOpScope scope(tracer, label.text);
   kernel(context, args);
-  if (context.failure_state() == Error::Ok) {
-    log_results(tracer, args);
-  }
+  if (context.failure_state() == Error::Ok) log_results(tracer, args);
 }
 
 }  // namespace executorch::runtime::internal

@@ -18,9 +18,7 @@ et_pal_log_level_t pal_level(LogLevel level) {
 
 /// The largest count of bytes, at most `length`, that does not end inside a UTF-8 sequence.
 size_t utf8_boundary(const char* text, size_t length) {
-  while (length > 0 && (static_cast<unsigned char>(text[length]) & 0xC0) == 0x80) {
-    --length;
-  }
+  while (length > 0 && (static_cast<unsigned char>(text[length]) & 0xC0) == 0x80) --length;
   return length;
 }
 
@@ -36,9 +34,7 @@ void vlogf(LogLevel level, et_timestamp_t timestamp, const char* filename, const
   char message[kMaxMessageBytes + 1];
   const int needed = vsnprintf(message, sizeof(message), format, args);
   size_t length = needed < 0 ? 0 : static_cast<size_t>(needed);
-  if (length >= kMaxMessageBytes) {
-    length = utf8_boundary(message, kMaxMessageBytes - 1);
-  }
+  if (length >= kMaxMessageBytes) length = utf8_boundary(message, kMaxMessageBytes - 1);
   message[length] = '\0';
   pal_emit_log_message(timestamp, pal_level(level), filename, function, line, message, length);
 }

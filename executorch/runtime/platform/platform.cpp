@@ -22,9 +22,7 @@ PalImpl& pal() {
 
 template <typename Method>
 void replace_unless_null(Method& present, Method next) {
-  if (next != nullptr) {
-    present = next;
-  }
+  if (next != nullptr) present = next;
 }
 
 }  // namespace

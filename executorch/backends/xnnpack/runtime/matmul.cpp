@@ -64,9 +64,7 @@ bool floats(const Value& value, int64_t first, int64_t n, cpu::Scratch& scratch,
   float* const room = scratch.array<float>(n);
   if (room == nullptr) return false;
   result = room;
-  for (int64_t i = 0; i < n; i += kRun) {
-    read_run(value, first + i, std::min(kRun, n - i), room + i);
-  }
+  for (int64_t i = 0; i < n; i += kRun) read_run(value, first + i, std::min(kRun, n - i), room + i);
   return true;
 }
 

@@ -86,9 +86,7 @@ class PayloadValues {
       case Type::qint32: {
         fb::PerTensorQuantT quant;
         quant.scale = scale_ == 0 || chance(4) ? scale_ = scale : scale_;
-        if (type != Type::qint32 && !is_weight_) {
-          quant.zero_point = type == Type::qint8 ? 5 : 128;
-        }
+        if (type != Type::qint32 && !is_weight_) quant.zero_point = type == Type::qint8 ? 5 : 128;
         out.quant_params.Set(quant);
         return true;
       }

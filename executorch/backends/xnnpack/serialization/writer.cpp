@@ -65,9 +65,7 @@ flatbuffers::Offset<fb::XValue> write_value(flatbuffers::FlatBufferBuilder& fbb,
   const auto tensor = fb::CreateXNNTensorValue(
       fbb, static_cast<fb::XNNDatatype>(type), static_cast<uint32_t>(dims.size()),
       fbb.CreateVector(dims), constant, external, flags, id);
-  if (!quantization) {
-    return fb::CreateXValue(fbb, fb::XValueUnion::XNNTensorValue, tensor.Union());
-  }
+  if (!quantization) return fb::CreateXValue(fbb, fb::XValueUnion::XNNTensorValue, tensor.Union());
   const auto kind = static_cast<fb::XNNQuantParams>(std::get<0>(*quantization));
   return fb::CreateXValue(fbb, fb::XValueUnion::XNNQuantizedTensorValue,
                           fb::CreateXNNQuantizedTensorValue(fbb, tensor, kind, params).Union());
@@ -89,9 +87,7 @@ nb::bytes write_payload(const std::vector<Value>& values, const std::vector<Node
   for (const auto& [member, handle, bounds] : nodes) {
     const auto table = write_table(fbb, std::get<1>(member));
     flatbuffers::Offset<fb::OutputMinMax> min_max;
-    if (bounds) {
-      min_max = fb::CreateOutputMinMax(fbb, std::get<0>(*bounds), std::get<1>(*bounds));
-    }
+    if (bounds) min_max = fb::CreateOutputMinMax(fbb, std::get<0>(*bounds), std::get<1>(*bounds));
     node_tables.push_back(fb::CreateXNode(fbb, static_cast<fb::XNodeUnion>(std::get<0>(member)),
                                           table, handle, min_max));
   }

@@ -21,9 +21,7 @@ Result<BufferDataSink> BufferDataSink::create(void* ptr, size_t size, size_t ali
 }
 
 Result<size_t> BufferDataSink::write(const void* ptr, size_t size) {
-  if (size == 0) {
-    return used_;
-  }
+  if (size == 0) return used_;
   const auto address = reinterpret_cast<uintptr_t>(buffer_.data()) + used_;
   const size_t padding = (alignment_ - address % alignment_) % alignment_;
   const size_t rest = buffer_.size() - used_;

@@ -61,9 +61,7 @@ Result<FileDataSink> FileDataSink::create(const char* file_path) {
 
 Result<size_t> FileDataSink::write(const void* ptr, size_t size) {
   ET_CHECK_OR_RETURN_ERROR(file_ != nullptr, AccessFailed, "debug file: it is closed");
-  if (size == 0) {
-    return used_;
-  }
+  if (size == 0) return used_;
   const int failed =
       ptr == nullptr ? write_zeros(file_->output, size) : file_->output.write(ptr, size);
   ET_CHECK_OR_RETURN_ERROR(failed == 0, AccessFailed, "%s: %zu bytes at %zu cannot be written: %s",

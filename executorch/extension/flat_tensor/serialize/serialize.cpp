@@ -86,9 +86,7 @@ void pad(const Put& put, uint64_t count) {
 // Aligned segments, no padding after the last; returns their total size.
 uint64_t segment_bytes(const TensorMap& tensors, size_t alignment) {
   uint64_t end = 0;
-  for (const auto& [name, tensor] : tensors) {
-    end = align_up(end, alignment) + tensor.nbytes();
-  }
+  for (const auto& [name, tensor] : tensors) end = align_up(end, alignment) + tensor.nbytes();
   return end;
 }
 

@@ -49,9 +49,7 @@ Mapping mapping_of(const Call& call) {
       }
     }
   }
-  for (const auto& [name, value] : call.given.named) {
-    put(mapping, Value::text(name), value, budget);
-  }
+  for (const auto& [name, value] : call.given.named) put(mapping, Value::text(name), value, budget);
   return mapping;
 }
 
@@ -136,9 +134,7 @@ Value run(const Function& function, Evaluator& evaluator, const Value& self,
   for (size_t i = 0; i < given.values.size(); ++i) call.at[i] = given.values[i];
   for (const auto& [name, value] : given.named) {
     const size_t i = place_of(function, name);
-    if (call.at[i].has_value()) {
-      fail(std::string(function.name) + " is given '" + name + "' twice");
-    }
+    if (call.at[i].has_value()) fail(std::string(function.name) + " is given '" + name + "' twice");
     call.at[i] = value;
   }
   for (size_t i = 0; i < function.n_required; ++i) {

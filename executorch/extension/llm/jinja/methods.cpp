@@ -76,9 +76,7 @@ Value without_affix(const Call& call) {
 
 Value list_of(const Call& call, const std::vector<std::string_view>& parts) {
   std::vector<Value> items;
-  for (const std::string_view part : parts) {
-    items.push_back(call.evaluator.text(std::string(part)));
-  }
+  for (const std::string_view part : parts) items.push_back(call.evaluator.text(std::string(part)));
   return call.evaluator.list(std::move(items));
 }
 

@@ -216,9 +216,7 @@ ExpressionPtr ExpressionParser::parse_postfix(ExpressionPtr operand) {
 
 ExpressionPtr ExpressionParser::parse_subscript(ExpressionPtr operand) {
   if (skip_operator(".")) {
-    if (is(TokenKind::Integer)) {
-      return make(Kind::Item, list(std::move(operand), parse_number()));
-    }
+    if (is(TokenKind::Integer)) return make(Kind::Item, list(std::move(operand), parse_number()));
     return make(Kind::Attribute, list(std::move(operand)), expect_name("an attribute's name"));
   }
   expect_operator("[");

@@ -313,9 +313,7 @@ void map_attribute(const Call& call, std::vector<Value>& results) {
   }
   if (otherwise != nullptr && otherwise->is_none()) otherwise = nullptr;
   if (path == nullptr) fail("map is given neither a filter nor an attribute");
-  for (const Value& item : items_of(call)) {
-    results.push_back(member(call, item, *path, otherwise));
-  }
+  for (const Value& item : items_of(call)) results.push_back(member(call, item, *path, otherwise));
 }
 
 Value map(const Call& call) {

@@ -231,9 +231,7 @@ std::vector<Value> elements(const Value& value, Budget& budget) {
   if (value.is_undefined()) return found;
   if (const std::string* const text = value.as_text()) {
     budget.bytes(n_characters(*text) * Budget::kElement);
-    for (const std::string_view c : characters(*text)) {
-      found.push_back(Value::text(std::string(c)));
-    }
+    for (const std::string_view c : characters(*text)) found.push_back(Value::text(std::string(c)));
   } else if (const Mapping* const mapping = value.as_mapping()) {
     budget.bytes(mapping->items.size() * Budget::kElement);
     for (const auto& item : mapping->items) found.push_back(item.first);

@@ -184,9 +184,7 @@ MultimodalInput image_of(const Array& array) {
 MultimodalInput audio_of(const Array& array) {
   Media media(array, "make_audio_input");
   const int32_t batch = media.size(0), bins = media.size(1), frames = media.size(2);
-  if (media.is_bytes) {
-    return make_audio_input(Audio(std::move(media.bytes), batch, bins, frames));
-  }
+  if (media.is_bytes) return make_audio_input(Audio(std::move(media.bytes), batch, bins, frames));
   return make_audio_input(Audio(media.floats(), batch, bins, frames));
 }
 

@@ -148,9 +148,7 @@ Result<ProgramForm> form_of(Module& module, const std::string& method_name, Read
 
 std::string described(ScalarType type, runtime::Span<const int32_t> sizes) {
   std::string text = std::string(runtime::toString(type)) + " [";
-  for (size_t i = 0; i < sizes.size(); ++i) {
-    text += (i == 0 ? "" : ", ") + std::to_string(sizes[i]);
-  }
+  for (size_t i = 0; i < sizes.size(); ++i) text += (i == 0 ? "" : ", ") + std::to_string(sizes[i]);
   return text + "]";
 }
 

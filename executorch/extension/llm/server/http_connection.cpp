@@ -99,9 +99,7 @@ HttpConnection::Read HttpConnection::read_body(const BodyForm& form, HttpRequest
                                                HttpFailure& failure) {
   const auto deadline = Clock::now() + timeouts_.body;
   const bool has_body = form.chunked || form.length > buffer_.size();
-  if (form.expects_continue && has_body && !write(kContinue)) {
-    return Read::Closed;
-  }
+  if (form.expects_continue && has_body && !write(kContinue)) return Read::Closed;
   bool complete = true;
   if (form.chunked) {
     complete = read_chunks(request, failure, deadline);

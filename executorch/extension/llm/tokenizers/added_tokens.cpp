@@ -61,18 +61,14 @@ void AddedTokens::split(std::string_view text, std::vector<Part>& parts) const {
       }
       stripped = end;
     }
-    if (begin > done) {
-      parts.push_back({text.substr(done, begin - done), kNoToken});
-    }
+    if (begin > done) parts.push_back({text.substr(done, begin - done), kNoToken});
     // The last token may already have stripped this whole token.
     if (begin < end) {
       parts.push_back({text.substr(begin, end - begin), token.token});
       done = end;
     }
   }
-  if (done < text.size()) {
-    parts.push_back({text.substr(done), kNoToken});
-  }
+  if (done < text.size()) parts.push_back({text.substr(done), kNoToken});
 }
 
 }  // namespace tokenizers

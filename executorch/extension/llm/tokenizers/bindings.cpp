@@ -51,9 +51,7 @@ int8_t count_of(int64_t n) {
 nb::str text_of(const std::string& bytes) {
   PyObject* const text =
       PyUnicode_DecodeUTF8(bytes.data(), static_cast<Py_ssize_t>(bytes.size()), "replace");
-  if (text == nullptr) {
-    throw nb::python_error();
-  }
+  if (text == nullptr) throw nb::python_error();
   return nb::steal<nb::str>(text);
 }
 

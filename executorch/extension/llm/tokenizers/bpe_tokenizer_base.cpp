@@ -28,9 +28,7 @@ Result<std::string> read_file(const std::string& path, std::string& message) {
     message = path + ": " + (failed ? std::strerror(errno) : "larger than 1 GiB");
   }
   std::fclose(file);
-  if (failed || bytes.size() > kMost) {
-    return Error::LoadFailure;
-  }
+  if (failed || bytes.size() > kMost) return Error::LoadFailure;
   return bytes;
 }
 
@@ -39,13 +37,9 @@ namespace detail {
 Error BPETokenizerBase::load(const std::string& tokenizer_path) {
   std::string message;
   Result<std::string> bytes = read_file(tokenizer_path, message);
-  if (!bytes.ok()) {
-    return fail(bytes.error(), message);
-  }
+  if (!bytes.ok()) return fail(bytes.error(), message);
   const Error error = load_from_bytes(*bytes);
-  if (error != Error::Ok) {
-    error_message_ = tokenizer_path + ": " + error_message_;
-  }
+  if (error != Error::Ok) error_message_ = tokenizer_path + ": " + error_message_;
   return error;
 }
 
@@ -96,9 +90,7 @@ bool BPETokenizerBase::add_special(std::string_view text, uint64_t token) {
   if (text.empty() || (vocabulary_.find(text) != token && !vocabulary_.add(text, token))) {
     return false;
   }
-  if (token >= special_.size()) {
-    special_.resize(token + 1);
-  }
+  if (token >= special_.size()) special_.resize(token + 1);
   special_[token] = true;
   special_entries_.emplace_back(text, static_cast<uint32_t>(token));
   return true;
@@ -120,15 +112,11 @@ void BPETokenizerBase::finish() {
        has_bos_);
   find({"<|end_of_text|>", "</s>", "<eos>", "<|endoftext|>", "[SEP]", "<|im_end|>", "<|eot_id|>"},
        eos_tok_, has_eos_);
-  if (has_eos_) {
-    end_tokens_.push_back(eos_tok_);
-  }
+  if (has_eos_) end_tokens_.push_back(eos_tok_);
   for (const char* name : {"<|eot_id|>", "<|im_end|>", "<|eom_id|>", "<end_of_turn>", "<|end|>",
                            "<|return|>", "<|endoftext|>", "<|end_of_text|>"}) {
     const uint32_t found = vocabulary_.find(name);
-    if (found != kNoToken && is_special(found) && found != eos_tok_) {
-      end_tokens_.push_back(found);
-    }
+    if (found != kNoToken && is_special(found) && found != eos_tok_) end_tokens_.push_back(found);
   }
 }
 
@@ -145,9 +133,7 @@ bool BPETokenizerBase::encode_text(std::string_view text, std::vector<uint64_t>&
     return true;
   }
   std::vector<Match> matches;
-  if (!regex_.find_all(text, matches)) {
-    return false;
-  }
+  if (!regex_.find_all(text, matches)) return false;
   for (const Match& match : matches) {
     cache.append(text.substr(match.start, match.end - match.start), limit, tokens, encode);
   }
@@ -156,15 +142,11 @@ bool BPETokenizerBase::encode_text(std::string_view text, std::vector<uint64_t>&
 
 Result<std::vector<uint64_t>> BPETokenizerBase::encode(const std::string& input, int8_t bos,
                                                        int8_t eos) const {
-  if (!initialized_) {
-    return Error::Uninitialized;
-  }
+  if (!initialized_) return Error::Uninitialized;
   try {
     std::string replaced;
     const std::string_view text = utf8::valid(input, replaced);
-    if (text.size() >= kNoToken) {
-      return Error::EncodeFailure;
-    }
+    if (text.size() >= kNoToken) return Error::EncodeFailure;
     std::vector<uint64_t> tokens;
     tokens.reserve(text.size() / 3 + 8);
     tokens.insert(tokens.end(), has_bos_ && bos > 0 ? static_cast<size_t>(bos) : 0, bos_tok_);
@@ -174,9 +156,7 @@ Result<std::vector<uint64_t>> BPETokenizerBase::encode(const std::string& input,
       const uint32_t token = special_trie_.child(0, text[at]) == 0
                                  ? kNoToken
                                  : special_trie_.longest(text.substr(at), length);
-      if (token == kNoToken) {
-        continue;
-      }
+      if (token == kNoToken) continue;
       if (at > start && !encode_text(text.substr(start, at - start), tokens)) {
         return Error::EncodeFailure;
       }
@@ -195,34 +175,22 @@ Result<std::vector<uint64_t>> BPETokenizerBase::encode(const std::string& input,
 }
 
 Result<std::string> BPETokenizerBase::id_to_piece(uint64_t token) const {
-  if (!initialized_) {
-    return Error::Uninitialized;
-  }
-  if (!vocabulary_.has(token)) {
-    return Error::OutOfRange;
-  }
+  if (!initialized_) return Error::Uninitialized;
+  if (!vocabulary_.has(token)) return Error::OutOfRange;
   return std::string(vocabulary_.piece(token));
 }
 
 Result<uint64_t> BPETokenizerBase::piece_to_id(const std::string& text) const {
-  if (!initialized_) {
-    return Error::Uninitialized;
-  }
+  if (!initialized_) return Error::Uninitialized;
   const uint32_t token = vocabulary_.find(text);
-  if (token == kNoToken) {
-    return Error::OutOfRange;
-  }
+  if (token == kNoToken) return Error::OutOfRange;
   return static_cast<uint64_t>(token);
 }
 
 Result<std::string> BPETokenizerBase::decode(uint64_t, uint64_t token,
                                              bool skip_special_tokens) const {
-  if (skip_special_tokens && is_special(token)) {
-    return std::string();
-  }
-  if (initialized_ && !vocabulary_.has(token)) {
-    return Error::DecodeFailure;
-  }
+  if (skip_special_tokens && is_special(token)) return std::string();
+  if (initialized_ && !vocabulary_.has(token)) return Error::DecodeFailure;
   return id_to_piece(token);
 }
 

@@ -29,9 +29,7 @@ void ByteLevelBpe::encode(std::string_view word, std::vector<uint64_t>& out) con
   if (merges == Merges::kTokens) {
     merge_symbols(symbols, [&](const Symbol& a, const Symbol& b, uint32_t& rank, uint32_t& token) {
       const uint32_t found = tokens.find(word.substr(a.begin, b.end - a.begin));
-      if (found == kNoToken) {
-        return false;
-      }
+      if (found == kNoToken) return false;
       rank = token = found;
       return true;
     });
@@ -40,25 +38,17 @@ void ByteLevelBpe::encode(std::string_view word, std::vector<uint64_t>& out) con
   }
   for (const Symbol& symbol : symbols) {
     const uint32_t token = symbol.token == kNoToken ? unknown : symbol.token;
-    if (token != kNoToken) {
-      out.push_back(token);
-    }
+    if (token != kNoToken) out.push_back(token);
   }
-  if (symbols.capacity() > 65536) {
-    symbols = {};
-  }
+  if (symbols.capacity() > 65536) symbols = {};
 }
 
 void ByteLevelBpe::encode_longest(std::string_view word, std::vector<uint64_t>& out) const {
   for (size_t begin = 0; begin < word.size();) {
     size_t length = std::min(longest, word.size() - begin);
     uint32_t found = kNoToken;
-    while (length > 0 && (found = tokens.find(word.substr(begin, length))) == kNoToken) {
-      --length;
-    }
-    if (length > 0 || unknown != kNoToken) {
-      out.push_back(length > 0 ? found : unknown);
-    }
+    while (length > 0 && (found = tokens.find(word.substr(begin, length))) == kNoToken) --length;
+    if (length > 0 || unknown != kNoToken) out.push_back(length > 0 ? found : unknown);
     begin += std::max<size_t>(length, 1);
   }
 }
@@ -104,9 +94,7 @@ bool decode(std::string_view spelling, std::string& bytes) {
   for (const char* at = spelling.data(); at < end;) {
     const utf8::Character c = utf8::decode(at, end);
     const int value = c.valid ? byte(c.code_point) : -1;
-    if (value < 0) {
-      return false;
-    }
+    if (value < 0) return false;
     bytes += static_cast<char>(value);
     at += c.length;
   }
@@ -115,9 +103,7 @@ bool decode(std::string_view spelling, std::string& bytes) {
 
 std::string encode(std::string_view bytes) {
   std::string spelling;
-  for (const char c : bytes) {
-    utf8::append(spelling, character(static_cast<uint8_t>(c)));
-  }
+  for (const char c : bytes) utf8::append(spelling, character(static_cast<uint8_t>(c)));
   return spelling;
 }
 

@@ -37,21 +37,13 @@ void merge_short(std::vector<Symbol>& symbols, const Find& find) {
   size_t n = symbols.size();
   const auto look = [&](size_t i) {
     ranks[i] = kNoRank;
-    if (i + 1 < n) {
-      find(symbols[i], symbols[i + 1], ranks[i], tokens[i]);
-    }
+    if (i + 1 < n) find(symbols[i], symbols[i + 1], ranks[i], tokens[i]);
   };
-  for (size_t i = 0; i < n; ++i) {
-    look(i);
-  }
+  for (size_t i = 0; i < n; ++i) look(i);
   while (n > 1) {
     size_t best = 0;
-    for (size_t i = 1; i + 1 < n; ++i) {
-      best = ranks[i] < ranks[best] ? i : best;
-    }
-    if (ranks[best] == kNoRank) {
-      break;
-    }
+    for (size_t i = 1; i + 1 < n; ++i) best = ranks[i] < ranks[best] ? i : best;
+    if (ranks[best] == kNoRank) break;
     symbols[best].end = symbols[best + 1].end;
     symbols[best].token = tokens[best];
     --n;
@@ -61,9 +53,7 @@ void merge_short(std::vector<Symbol>& symbols, const Find& find) {
       tokens[i] = tokens[i + 1];
     }
     look(best);
-    if (best > 0) {
-      look(best - 1);
-    }
+    if (best > 0) look(best - 1);
   }
   symbols.resize(n);
 }
@@ -97,9 +87,7 @@ void merge_long(std::vector<Symbol>& symbols, const Find& find) {
   for (uint32_t i = 0; i < n; ++i) {
     next[i] = i + 1;
     previous[i] = i - 1;
-    if (i + 1 < n && candidate(i, i + 1, c)) {
-      heap.push_back(c);
-    }
+    if (i + 1 < n && candidate(i, i + 1, c)) heap.push_back(c);
   }
   std::make_heap(heap.begin(), heap.end());
   const auto push = [&](uint32_t left, uint32_t right) {
@@ -125,9 +113,7 @@ void merge_long(std::vector<Symbol>& symbols, const Find& find) {
       previous[next[top.left]] = top.left;
       push(top.left, next[top.left]);
     }
-    if (previous[top.left] < n) {
-      push(previous[top.left], top.left);
-    }
+    if (previous[top.left] < n) push(previous[top.left], top.left);
   }
   symbols.erase(
       std::remove_if(symbols.begin(), symbols.end(), [](const Symbol& s) { return s.end == 0; }),
@@ -149,9 +135,7 @@ void merge_symbols(std::vector<Symbol>& symbols, const Find& find) {
 inline void merge_symbols(std::vector<Symbol>& symbols, const PairMap& pairs) {
   merge_symbols(symbols, [&](const Symbol& a, const Symbol& b, uint32_t& rank, uint32_t& token) {
     const PairMap::Merge* const found = pairs.find(a.token, b.token);
-    if (found == nullptr) {
-      return false;
-    }
+    if (found == nullptr) return false;
     rank = found->rank;
     token = found->token;
     return true;
@@ -178,9 +162,7 @@ class WordCache {
     Slot& slot = slots_[mix(key[0], key[1]) % kSlots];
     if (slot.key[0] == key[0] && slot.key[1] == key[1]) {
       for (const uint32_t token : slot.tokens) {
-        if (token == kNoToken) {
-          return;
-        }
+        if (token == kNoToken) return;
         tokens.push_back(token);
       }
       return;

@@ -53,9 +53,7 @@ Error HFTokenizer::Parts::read_added_tokens(const Json& json, HFTokenizer& owner
   for (const Json& entry : at(json, "added_tokens")) {
     const std::string text = string_at(entry, "content");
     const Json& id = at(entry, "id");
-    if (text.empty()) {
-      continue;
-    }
+    if (text.empty()) continue;
     if (!id.is_number_unsigned()) {
       return owner.fail(Error::ParseFailure, "added token " + text + " has no number");
     }
@@ -70,17 +68,13 @@ Error HFTokenizer::Parts::read_added_tokens(const Json& json, HFTokenizer& owner
     if (bool_at(entry, "normalized", !is_special)) {
       const std::string normal = normalizer == nullptr ? text : normalizer->normalize(text);
       normalized.add(normal, flags);
-      if (normal != text) {
-        changed[token] = normal;
-      }
+      if (normal != text) changed[token] = normal;
     } else {
       raw.add(text, flags);
     }
     if (is_special) {
       special.emplace_back(text, true);
-      if (token >= owner.special_.size()) {
-        owner.special_.resize(token + 1);
-      }
+      if (token >= owner.special_.size()) owner.special_.resize(token + 1);
       owner.special_[token] = true;
     }
   }
@@ -121,9 +115,7 @@ bool HFTokenizer::Parts::read_byte_level(const Json& json, HFTokenizer& owner) {
   bpe.whole_words = bool_at(model, "ignore_merges", false);
   std::string bytes;
   for (const auto& entry : at(model, "vocab").get_ref<const Json::object_t&>()) {
-    if (byte_alphabet::decode(entry.first, bytes)) {
-      bpe.add(bytes, entry.second.get<uint32_t>());
-    }
+    if (byte_alphabet::decode(entry.first, bytes)) bpe.add(bytes, entry.second.get<uint32_t>());
   }
   uint32_t rank = 0;
   for (const Json& merge : at(model, "merges")) {
@@ -143,15 +135,11 @@ void HFTokenizer::Parts::read_post_processor(const Json& config, const HFTokeniz
   const auto named = [&](const Json& pair, std::vector<uint64_t>& to) {
     if (pair.is_array() && !pair.empty() && pair[0].is_string()) {
       const uint32_t token = owner.vocabulary_.find(pair[0].get_ref<const std::string&>());
-      if (token != kNoToken) {
-        to.push_back(token);
-      }
+      if (token != kNoToken) to.push_back(token);
     }
   };
   if (type == "Sequence" && depth < 20) {
-    for (const Json& step : at(config, "processors")) {
-      read_post_processor(step, owner, depth + 1);
-    }
+    for (const Json& step : at(config, "processors")) read_post_processor(step, owner, depth + 1);
   } else if (type == "BertProcessing" || type == "RobertaProcessing") {
     named(at(config, "cls"), before);
     named(at(config, "sep"), behind);
@@ -203,13 +191,9 @@ Error HFTokenizer::parse(std::string_view bytes) {
     return fail(Error::ParseFailure, "not JSON with a \"model\"");
   }
   std::string message;
-  if (!read_vocabulary(model, vocabulary_, message)) {
-    return fail(Error::ParseFailure, message);
-  }
+  if (!read_vocabulary(model, vocabulary_, message)) return fail(Error::ParseFailure, message);
   parts_->model = make_word_model(model, vocabulary_, message);
-  if (parts_->model == nullptr) {
-    return fail(Error::ParseFailure, message);
-  }
+  if (parts_->model == nullptr) return fail(Error::ParseFailure, message);
   const auto read = [&](const char* key, auto& part, const auto& make) {
     const Json& config = at(json, key);
     part = config.is_null() ? nullptr : make(config);
@@ -224,9 +208,7 @@ Error HFTokenizer::parse(std::string_view bytes) {
   }
   std::vector<std::pair<std::string, bool>> special;
   const Error error = parts_->read_added_tokens(json, *this, special);
-  if (error != Error::Ok) {
-    return error;
-  }
+  if (error != Error::Ok) return error;
   parts_->byte_level = parts_->read_byte_level(json, *this);
   parts_->asks_for_front = asks_for_front(at(json, "pre_tokenizer"));
   parts_->decodes_bytes = string_at(at(json, "decoder"), "type") == "ByteLevel";
@@ -246,9 +228,7 @@ bool HFTokenizer::Parts::encode_part(const HFTokenizer& owner, std::string_view 
     return true;
   }
   std::vector<std::string> pieces{std::string(text)};
-  if (!pre_tokenizer->split(pieces, front)) {
-    return false;
-  }
+  if (!pre_tokenizer->split(pieces, front)) return false;
   WordCaches::Lease lease(caches);
   for (const std::string& piece : pieces) {
     if (!piece.empty()) {
@@ -262,15 +242,11 @@ bool HFTokenizer::Parts::encode_part(const HFTokenizer& owner, std::string_view 
 
 Result<std::vector<uint64_t>> HFTokenizer::encode(const std::string& input, int8_t bos,
                                                   int8_t eos) const {
-  if (!initialized_) {
-    return Error::Uninitialized;
-  }
+  if (!initialized_) return Error::Uninitialized;
   try {
     std::string replaced;
     const std::string_view text = utf8::valid(input, replaced);
-    if (text.size() >= kNoToken / 4) {
-      return Error::EncodeFailure;
-    }
+    if (text.size() >= kNoToken / 4) return Error::EncodeFailure;
     std::vector<uint64_t> tokens;
     tokens.reserve(text.size() / 3 + 8);
     if (bos > 0 && !parts_->before.empty()) {
@@ -324,24 +300,18 @@ Result<std::string> HFTokenizer::id_to_piece(uint64_t token) const {
 
 Result<std::string> HFTokenizer::decode_bytes(const std::vector<uint64_t>& tokens,
                                               bool skip_special_tokens) const {
-  if (!initialized_) {
-    return Error::Uninitialized;
-  }
+  if (!initialized_) return Error::Uninitialized;
   try {
     std::vector<std::string> pieces;
     for (const uint64_t token : tokens) {
-      if (!vocabulary_.has(token)) {
-        return Error::OutOfRange;
-      }
+      if (!vocabulary_.has(token)) return Error::OutOfRange;
       if (!skip_special_tokens || !is_special(token)) {
         const auto changed = parts_->changed.find(token);
         pieces.emplace_back(changed != parts_->changed.end() ? std::string_view(changed->second)
                                                              : vocabulary_.piece(token));
       }
     }
-    if (parts_->decoder != nullptr && !pieces.empty()) {
-      pieces = parts_->decoder->decode(pieces);
-    }
+    if (parts_->decoder != nullptr && !pieces.empty()) pieces = parts_->decoder->decode(pieces);
     std::string text;
     for (size_t i = 0; i < pieces.size(); ++i) {
       text += parts_->decoder == nullptr && i > 0 ? " " : "";
@@ -360,9 +330,7 @@ Result<std::string> HFTokenizer::decode(const std::vector<uint64_t>& tokens,
 
 Result<std::string> HFTokenizer::decode(uint64_t prev_token, uint64_t token,
                                         bool skip_special_tokens) const {
-  if (parts_ != nullptr && parts_->decodes_bytes) {
-    return decode_bytes({token}, skip_special_tokens);
-  }
+  if (parts_ != nullptr && parts_->decodes_bytes) return decode_bytes({token}, skip_special_tokens);
   if (!vocabulary_.has(prev_token) || is_special(prev_token)) {
     return decode_bytes({token}, skip_special_tokens);
   }

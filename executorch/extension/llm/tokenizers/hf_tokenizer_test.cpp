@@ -11,9 +11,7 @@ namespace {
 std::string repeated(const std::string& kind, const std::string& steps, const std::string& step,
                      int n) {
   std::string all;
-  for (int i = 0; i < n; ++i) {
-    all += (i == 0 ? "" : ",") + step;
-  }
+  for (int i = 0; i < n; ++i) all += (i == 0 ? "" : ",") + step;
   return R"({"model":{"type":"BPE","vocab":{"a":0,"b":1},"merges":[]},")" + kind +
          R"(":{"type":"Sequence",")" + steps + "\":[" + all + "]}}";
 }

@@ -68,13 +68,9 @@ struct TextPattern {
 };
 inline TextPattern pattern_at(const Json& object, const char* key) {
   const Json& pattern = at(object, key);
-  if (pattern.is_string()) {
-    return {pattern.get<std::string>(), false};
-  }
+  if (pattern.is_string()) return {pattern.get<std::string>(), false};
   const std::string regex = string_at(pattern, "Regex");
-  if (!regex.empty()) {
-    return {regex, true};
-  }
+  if (!regex.empty()) return {regex, true};
   // An empty text stands between all characters, as an expression that matches nothing does.
   const Json& text = at(pattern, "String");
   return text == "" ? TextPattern{"(?:)", true} : TextPattern{string_at(pattern, "String"), false};

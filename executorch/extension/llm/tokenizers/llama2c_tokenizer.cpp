@@ -17,9 +17,7 @@ constexpr uint64_t kFirstByte = 3;
 
 template <typename T>
 bool take(std::string_view& bytes, T& value) {
-  if (bytes.size() < sizeof(T)) {
-    return false;
-  }
+  if (bytes.size() < sizeof(T)) return false;
   std::memcpy(&value, bytes.data(), sizeof(T));
   bytes.remove_prefix(sizeof(T));
   return true;
@@ -58,12 +56,8 @@ bool Llama2cTokenizer::parse(std::string_view bytes, bool has_header) {
   int32_t bos = 1;
   int32_t eos = 2;
   int32_t longest = 0;
-  if (has_header && (!take(bytes, count) || !take(bytes, bos) || !take(bytes, eos))) {
-    return false;
-  }
-  if (!take(bytes, longest) || longest <= 0 || bos < 0 || eos < 0) {
-    return false;
-  }
+  if (has_header && (!take(bytes, count) || !take(bytes, bos) || !take(bytes, eos))) return false;
+  if (!take(bytes, longest) || longest <= 0 || bos < 0 || eos < 0) return false;
   std::vector<float> scores;
   while (!bytes.empty()) {
     float score = 0;
@@ -92,46 +86,32 @@ bool Llama2cTokenizer::parse(std::string_view bytes, bool has_header) {
 }
 
 Result<std::string> Llama2cTokenizer::id_to_piece(uint64_t token) const {
-  if (!initialized_) {
-    return Error::Uninitialized;
-  }
-  if (token >= pieces_.size()) {
-    return Error::OutOfRange;
-  }
+  if (!initialized_) return Error::Uninitialized;
+  if (token >= pieces_.size()) return Error::OutOfRange;
   return pieces_[token];
 }
 
 Result<uint64_t> Llama2cTokenizer::piece_to_id(const std::string& text) const {
   const uint32_t token = initialized_ ? tokens_.find(text) : kNoToken;
-  if (token == kNoToken) {
-    return initialized_ ? Error::OutOfRange : Error::Uninitialized;
-  }
+  if (token == kNoToken) return initialized_ ? Error::OutOfRange : Error::Uninitialized;
   return static_cast<uint64_t>(token);
 }
 
 Result<std::vector<uint64_t>> Llama2cTokenizer::encode(const std::string& input, int8_t bos,
                                                        int8_t eos) const {
-  if (!initialized_) {
-    return Error::Uninitialized;
-  }
+  if (!initialized_) return Error::Uninitialized;
   try {
-    if (input.size() >= kNoToken / 2) {
-      return Error::EncodeFailure;
-    }
+    if (input.size() >= kNoToken / 2) return Error::EncodeFailure;
     std::vector<uint64_t> tokens(bos > 0 ? static_cast<size_t>(bos) : 0, bos_tok_);
     const std::string text = input.empty() ? input : " " + input;
     std::vector<Symbol> symbols;
     for (uint32_t at = 0; at < text.size();) {
       const utf8::Character c = utf8::decode(text.data() + at, text.data() + text.size());
       const uint32_t token = tokens_.find(std::string_view(text).substr(at, c.length));
-      if (token != kNoToken) {
-        symbols.push_back({at, at + c.length, token});
-      }
+      if (token != kNoToken) symbols.push_back({at, at + c.length, token});
       for (uint32_t i = 0; token == kNoToken && i < c.length; ++i) {
         const uint64_t byte_token = kFirstByte + static_cast<uint8_t>(text[at + i]);
-        if (byte_token >= pieces_.size()) {
-          return Error::EncodeFailure;
-        }
+        if (byte_token >= pieces_.size()) return Error::EncodeFailure;
         symbols.push_back({at + i, at + i + 1, static_cast<uint32_t>(byte_token)});
       }
       at += c.length;
@@ -144,16 +124,12 @@ Result<std::vector<uint64_t>> Llama2cTokenizer::encode(const std::string& input,
     merge_symbols(symbols, [&](const Symbol& a, const Symbol& b, uint32_t& rank, uint32_t& token) {
       both.assign(spelled(a)).append(spelled(b));
       const uint32_t found = tokens_.find(both);
-      if (found == kNoToken) {
-        return false;
-      }
+      if (found == kNoToken) return false;
       rank = rank_[found];
       token = found;
       return true;
     });
-    for (const Symbol& symbol : symbols) {
-      tokens.push_back(symbol.token);
-    }
+    for (const Symbol& symbol : symbols) tokens.push_back(symbol.token);
     tokens.insert(tokens.end(), eos > 0 ? static_cast<size_t>(eos) : 0, eos_tok_);
     return tokens;
   } catch (const std::exception&) {
@@ -163,14 +139,10 @@ Result<std::vector<uint64_t>> Llama2cTokenizer::encode(const std::string& input,
 
 Result<std::string> Llama2cTokenizer::decode(uint64_t prev_token, uint64_t token,
                                              bool skip_special_tokens) const {
-  if (skip_special_tokens && is_special(token)) {
-    return std::string();
-  }
+  if (skip_special_tokens && is_special(token)) return std::string();
   std::string text = TK_UNWRAP(token_bytes(token));
   // The space in front of the first word is the tokenizer's; one that is written as a byte is not.
-  if (prev_token == bos_tok_ && pieces_[token][0] == ' ') {
-    text.erase(0, 1);
-  }
+  if (prev_token == bos_tok_ && pieces_[token][0] == ' ') text.erase(0, 1);
   return text;
 }
 

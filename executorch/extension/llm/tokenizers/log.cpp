@@ -22,9 +22,7 @@ void log(LogLevel level, const char* filename, const char* function, size_t line
   va_start(arguments, format);
   const int written = std::vsnprintf(message, sizeof(message), format, arguments);
   va_end(arguments);
-  if (written < 0) {
-    return;
-  }
+  if (written < 0) return;
   const size_t length = std::min(static_cast<size_t>(written), sizeof(message) - 1);
   const auto index = static_cast<size_t>(level);
   tk_pal_emit_log_message(index < 4 ? kLetters[index] : kUnknown, filename, function, line, message,

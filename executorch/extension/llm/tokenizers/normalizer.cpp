@@ -55,9 +55,7 @@ std::string lower(const std::string& text) {
 
 std::string without(unicode::Flag accents, const std::string& text) {
   return for_each_character(text, [=](uint32_t c, std::string_view bytes, std::string& out) {
-    if ((unicode::properties(c) & accents) == 0) {
-      out += bytes;
-    }
+    if ((unicode::properties(c) & accents) == 0) out += bytes;
   });
 }
 
@@ -66,19 +64,13 @@ std::string stripped(const std::string& text, bool left, bool right) {
   const char* end = begin + text.size();
   while (left && begin < end) {
     const utf8::Character c = utf8::decode(begin, end);
-    if (!unicode::is_space(c.code_point)) {
-      break;
-    }
+    if (!unicode::is_space(c.code_point)) break;
     begin += c.length;
   }
   while (right && begin < end) {
     const char* last = end - 1;
-    while (last > begin && (static_cast<uint8_t>(*last) & 0xc0) == 0x80) {
-      --last;
-    }
-    if (!unicode::is_space(utf8::decode(last, end).code_point)) {
-      break;
-    }
+    while (last > begin && (static_cast<uint8_t>(*last) & 0xc0) == 0x80) --last;
+    if (!unicode::is_space(utf8::decode(last, end).code_point)) break;
     end = last;
   }
   return std::string(begin, end);
@@ -109,9 +101,7 @@ Function bert(const Json& config) {
     std::string result =
         for_each_character(text, [&](uint32_t c, std::string_view bytes, std::string& out) {
           const uint32_t properties = unicode::properties(c);
-          if (clean && (c == 0 || c == 0xfffd || (properties & unicode::kUnclean) != 0)) {
-            return;
-          }
+          if (clean && (c == 0 || c == 0xfffd || (properties & unicode::kUnclean) != 0)) return;
           if (chinese && (properties & unicode::kChinese) != 0) {
             out += ' ';
             out += bytes;
@@ -212,9 +202,7 @@ class Replacer : public Normalizer {
       if (!regex_->find_all(std::string_view(text), matches)) {
         throw std::runtime_error("a pattern that takes too many steps");
       }
-      for (const Match& match : matches) {
-        use(match.start, match.end);
-      }
+      for (const Match& match : matches) use(match.start, match.end);
       return;
     }
     size_t start = 0;
@@ -262,9 +250,7 @@ class Steps : public Normalizer {
 Normalizer::Ptr make_replacer(const Json& config, std::string& message) {
   const TextPattern pattern = pattern_at(config, "pattern");
   const std::string content = string_at(config, "content");
-  if (!pattern.is_regex) {
-    return std::make_shared<Replacer>(pattern.text, content);
-  }
+  if (!pattern.is_regex) return std::make_shared<Replacer>(pattern.text, content);
   UnicodeRegex regex;
   if (regex.compile(pattern.text, regex::Dialect::kOniguruma) != Error::Ok) {
     message = "Replace: " + regex.message();
@@ -277,9 +263,7 @@ Normalizer::Ptr make_sequence(const Json& config, std::string& message, int dept
   std::vector<Normalizer::Ptr> steps;
   for (const Json& step : at(config, "normalizers")) {
     steps.push_back(make_normalizer(step, message, depth + 1));
-    if (steps.back() == nullptr) {
-      return nullptr;
-    }
+    if (steps.back() == nullptr) return nullptr;
   }
   return std::make_shared<Steps>(std::move(steps));
 }
@@ -289,28 +273,24 @@ Function make_function(const Json& config, std::string& message) {
   const auto form = [](unicode::Form f) {
     return [f](const std::string& text) { return unicode::normalize(text, f); };
   };
-  if (type == "NFC") {
-    return form(unicode::Form::kNfc);
-  } else if (type == "NFD") {
-    return form(unicode::Form::kNfd);
-  } else if (type == "NFKC") {
-    return form(unicode::Form::kNfkc);
-  } else if (type == "NFKD") {
-    return form(unicode::Form::kNfkd);
-  } else if (type == "Lowercase") {
-    return lower;
-  } else if (type == "StripAccents") {
+  if (type == "NFC") return form(unicode::Form::kNfc);
+  if (type == "NFD") return form(unicode::Form::kNfd);
+  if (type == "NFKC") return form(unicode::Form::kNfkc);
+  if (type == "NFKD") return form(unicode::Form::kNfkd);
+  if (type == "Lowercase") return lower;
+  if (type == "StripAccents") {
     return [](const std::string& text) { return without(unicode::kAccent, text); };
-  } else if (type == "Nmt") {
-    return nmt;
-  } else if (type == "Prepend") {
+  }
+  if (type == "Nmt") return nmt;
+  if (type == "Prepend") {
     const std::string prefix = string_at(config, "prepend");
     return [=](const std::string& text) { return text.empty() ? text : prefix + text; };
-  } else if (type == "BertNormalizer") {
-    return bert(config);
-  } else if (type == "ByteLevel") {
+  }
+  if (type == "BertNormalizer") return bert(config);
+  if (type == "ByteLevel") {
     return [](const std::string& text) { return byte_alphabet::encode(text); };
-  } else if (type == "Precompiled") {
+  }
+  if (type == "Precompiled") {
     const std::string encoded = string_at(config, "precompiled_charsmap");
     const auto charsmap = std::make_shared<Charsmap>();
     const Result<std::string> bytes =
@@ -333,14 +313,12 @@ Normalizer::Ptr make_normalizer(const Json& config, std::string& message, int de
     return nullptr;
   }
   const std::string type = string_at(config, "type");
-  if (type == "Sequence") {
-    return make_sequence(config, message, depth);
-  } else if (type == "Strip") {
+  if (type == "Sequence") return make_sequence(config, message, depth);
+  if (type == "Strip") {
     return std::make_shared<Stripper>(bool_at(config, "strip_left", true),
                                       bool_at(config, "strip_right", true));
-  } else if (type == "Replace") {
-    return make_replacer(config, message);
   }
+  if (type == "Replace") return make_replacer(config, message);
   Function function = make_function(config, message);
   return function ? std::make_shared<FunctionNormalizer>(std::move(function)) : nullptr;
 }

@@ -29,20 +29,12 @@ NormalizerConfig& NormalizerConfig::parse_json(const nlohmann::json& json_config
 nlohmann::json NormalizerConfig::json() const {
   nlohmann::json json = parsed_;
   json["type"] = type;
-  if (pattern.has_value()) {
-    json["pattern"] = {{"Regex", *pattern}};
-  }
-  if (content.has_value()) {
-    json["content"] = *content;
-  }
-  if (prepend.has_value()) {
-    json["prepend"] = *prepend;
-  }
+  if (pattern.has_value()) json["pattern"] = {{"Regex", *pattern}};
+  if (content.has_value()) json["content"] = *content;
+  if (prepend.has_value()) json["prepend"] = *prepend;
   if (normalizers.has_value()) {
     json["normalizers"] = nlohmann::json::array();
-    for (const NormalizerConfig& step : *normalizers) {
-      json["normalizers"].push_back(step.json());
-    }
+    for (const NormalizerConfig& step : *normalizers) json["normalizers"].push_back(step.json());
   }
   return json;
 }

@@ -74,9 +74,7 @@ class SequenceNormalizer : public Normalizer {
       : steps_(std::move(normalizers)) {}
   std::string normalize(const std::string& input) const override {
     std::string text = input;
-    for (const Ptr& step : steps_) {
-      text = step->normalize(text);
-    }
+    for (const Ptr& step : steps_) text = step->normalize(text);
     return text;
   }
 

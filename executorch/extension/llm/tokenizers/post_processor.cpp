@@ -18,9 +18,7 @@ Piece piece_of(const std::string& text) {
                         text[colon + 1] >= '0' && text[colon + 1] <= '9';
   const std::string name = has_type ? text.substr(0, colon) : text;
   uint64_t type = has_type ? static_cast<uint64_t>(text.back() - '0') : 0;
-  if (name.empty() || name[0] != '$') {
-    return Piece::SpecialToken(name, type);
-  }
+  if (name.empty() || name[0] != '$') return Piece::SpecialToken(name, type);
   if (name.size() == 2 && name[1] >= '0' && name[1] <= '9') {
     type = static_cast<uint64_t>(name[1] - '0');
   }
@@ -86,9 +84,7 @@ std::vector<uint64_t> TemplateProcessing::fill(const Template& pieces,
     const std::vector<uint64_t>* tokens = piece.id == "A" ? &a : &b;
     if (piece.is_special_token) {
       const auto found = special_.find(piece.id);
-      if (!add_special_tokens || found == special_.end()) {
-        continue;
-      }
+      if (!add_special_tokens || found == special_.end()) continue;
       tokens = &found->second.ids;
     }
     result.insert(result.end(), tokens->begin(), tokens->end());
@@ -113,18 +109,14 @@ std::vector<uint64_t> TemplateProcessing::process(const std::vector<uint64_t>& t
 
 size_t Sequence::added_tokens(bool is_pair) const {
   size_t n = 0;
-  for (const Ptr& step : steps_) {
-    n += step->added_tokens(is_pair);
-  }
+  for (const Ptr& step : steps_) n += step->added_tokens(is_pair);
   return n;
 }
 
 std::vector<uint64_t> Sequence::process(const std::vector<uint64_t>& tokens,
                                         bool add_special_tokens) const {
   std::vector<uint64_t> result = tokens;
-  for (const Ptr& step : steps_) {
-    result = step->process(result, add_special_tokens);
-  }
+  for (const Ptr& step : steps_) result = step->process(result, add_special_tokens);
   return result;
 }
 
@@ -161,14 +153,10 @@ void PostProcessorConfig::parse(const Json& json, int depth) {
     SpecialToken& token = special_tokens[entry.key()];
     token.id = string_at(entry.value(), "id", entry.key());
     for (const Json& id : at(entry.value(), "ids")) {
-      if (is_count(id)) {
-        token.ids.push_back(id.get<uint64_t>());
-      }
+      if (is_count(id)) token.ids.push_back(id.get<uint64_t>());
     }
     for (const Json& text : at(entry.value(), "tokens")) {
-      if (text.is_string()) {
-        token.tokens.push_back(text.get<std::string>());
-      }
+      if (text.is_string()) token.tokens.push_back(text.get<std::string>());
     }
   }
   sep = token_at(json, "sep");
@@ -176,28 +164,22 @@ void PostProcessorConfig::parse(const Json& json, int depth) {
   trim_offsets = bool_at(json, "trim_offsets", true);
   add_prefix_space = bool_at(json, "add_prefix_space", true);
   for (const Json& step : at(json, "processors")) {
-    if (depth < kMaxDepth) {
-      processors.emplace_back().parse(step, depth + 1);
-    }
+    if (depth < kMaxDepth) processors.emplace_back().parse(step, depth + 1);
   }
 }
 
 PostProcessor::Ptr PostProcessorConfig::create() const {
   if (type == "TemplateProcessing") {
     return std::make_shared<TemplateProcessing>(single, pair, special_tokens);
-  } else if (type == "BertProcessing") {
-    return around(*this, 1);
-  } else if (type == "RobertaProcessing") {
-    return around(*this, 2);
-  } else if (type == "ByteLevel") {
-    return std::make_shared<Sequence>(std::vector<PostProcessor::Ptr>());
-  } else if (type == "Sequence") {
+  }
+  if (type == "BertProcessing") return around(*this, 1);
+  if (type == "RobertaProcessing") return around(*this, 2);
+  if (type == "ByteLevel") return std::make_shared<Sequence>(std::vector<PostProcessor::Ptr>());
+  if (type == "Sequence") {
     std::vector<PostProcessor::Ptr> steps;
     for (const PostProcessorConfig& step : processors) {
       steps.push_back(step.create());
-      if (steps.back() == nullptr) {
-        return nullptr;
-      }
+      if (steps.back() == nullptr) return nullptr;
     }
     return std::make_shared<Sequence>(std::move(steps));
   }

@@ -29,9 +29,7 @@ class FunctionPreTokenizer : public PreTokenizer {
     for (const std::string& piece : pieces) {
       size_t here = std::min(before, piece.size());
       before -= here;
-      if (!function_(piece, here, result)) {
-        return false;
-      }
+      if (!function_(piece, here, result)) return false;
       front += here;
     }
     pieces = std::move(result);
@@ -50,9 +48,7 @@ class SequencePreTokenizer : public PreTokenizer {
     // exponentially.
     const size_t most = kMostGrowth * bytes_of(pieces) + 4096;
     for (const Ptr& step : steps_) {
-      if (!step->split(pieces, front) || bytes_of(pieces) > most) {
-        return false;
-      }
+      if (!step->split(pieces, front) || bytes_of(pieces) > most) return false;
     }
     return true;
   }
@@ -61,9 +57,7 @@ class SequencePreTokenizer : public PreTokenizer {
   static constexpr size_t kMostGrowth = 16;
   static size_t bytes_of(const Pieces& pieces) {
     size_t bytes = 0;
-    for (const std::string& piece : pieces) {
-      bytes += piece.size();
-    }
+    for (const std::string& piece : pieces) bytes += piece.size();
     return bytes;
   }
 
@@ -95,9 +89,7 @@ struct Span {
 };
 
 void add(const std::string& text, size_t begin, size_t end, Pieces& out) {
-  if (end > begin) {
-    out.emplace_back(text, begin, end - begin);
-  }
+  if (end > begin) out.emplace_back(text, begin, end - begin);
 }
 
 /// Pieces of the spans, which cover the text.
@@ -118,9 +110,7 @@ void cut(const std::string& text, const std::vector<Span>& spans, Behavior behav
       return;
     }
     case Behavior::kIsolated:
-      for (const Span& span : spans) {
-        add(text, span.begin, span.end, out);
-      }
+      for (const Span& span : spans) add(text, span.begin, span.end, out);
       return;
     case Behavior::kMergedWithPrevious:
       for (const Span& span : spans) {
@@ -182,14 +172,10 @@ Function by_text(const std::string& wanted, Behavior behavior, bool invert) {
     size_t start = 0;
     for (size_t found; !wanted.empty() && (found = text.find(wanted, start)) != std::string::npos;
          start = found + wanted.size()) {
-      if (found > start) {
-        spans.push_back({start, found, invert});
-      }
+      if (found > start) spans.push_back({start, found, invert});
       spans.push_back({found, found + wanted.size(), !invert});
     }
-    if (start < text.size()) {
-      spans.push_back({start, text.size(), invert});
-    }
+    if (start < text.size()) spans.push_back({start, text.size(), invert});
     cut(text, spans, behavior, front, out);
     return true;
   };
@@ -211,21 +197,15 @@ Function by_regex(const std::string& pattern, regex::Dialect dialect, Behavior b
   }
   return [=](const std::string& text, size_t& front, Pieces& out) {
     std::vector<Match> matches;
-    if (!regex->find_all(std::string_view(text), matches)) {
-      return false;
-    }
+    if (!regex->find_all(std::string_view(text), matches)) return false;
     std::vector<Span> spans;
     size_t start = 0;
     for (const Match& match : matches) {
-      if (match.start > start) {
-        spans.push_back({start, match.start, invert});
-      }
+      if (match.start > start) spans.push_back({start, match.start, invert});
       spans.push_back({match.start, match.end, !invert});
       start = match.end;
     }
-    if (start < text.size()) {
-      spans.push_back({start, text.size(), invert});
-    }
+    if (start < text.size()) spans.push_back({start, text.size(), invert});
     cut(text, spans, behavior, front, out);
     return true;
   };
@@ -268,9 +248,7 @@ Function metaspace(const Json& config) {
       replaced.insert(0, space);
       front += front > 0 ? space.size() : 0;
     }
-    if (splits) {
-      return cutter(replaced, front, out);
-    }
+    if (splits) return cutter(replaced, front, out);
     add(replaced, 0, replaced.size(), out);
     return true;
   };
@@ -292,17 +270,13 @@ Function byte_level(const Json& config, std::string& message) {
   if (splits && !other.text.empty()) {
     const Function cutter =
         by_regex(other.text, regex::Dialect::kRust, Behavior::kIsolated, false, message);
-    if (!cutter) {
-      return nullptr;
-    }
+    if (!cutter) return nullptr;
     return [=](const std::string& text, size_t& front, Pieces& out) {
       Pieces words;
       const std::string with_space = spaced(text);
       const bool done = cutter(with_space, front, words);
       front = spelled(front, text, with_space);
-      for (const std::string& word : words) {
-        out.push_back(byte_alphabet::encode(word));
-      }
+      for (const std::string& word : words) out.push_back(byte_alphabet::encode(word));
       return done;
     };
   }
@@ -357,9 +331,7 @@ Function bert() {
   return [=](const std::string& text, size_t& front, Pieces& out) {
     Pieces pieces;
     words(text, front, pieces);
-    for (const std::string& piece : pieces) {
-      marks(piece, front, out);
-    }
+    for (const std::string& piece : pieces) marks(piece, front, out);
     return true;
   };
 }
@@ -385,17 +357,14 @@ Function by_length(uint64_t length) {
 
 Function make_function(const Json& config, std::string& message) {
   const std::string type = string_at(config, "type");
-  if (type == "ByteLevel") {
-    return byte_level(config, message);
-  } else if (type == "Split") {
-    return split(config, message);
-  } else if (type == "Whitespace") {
+  if (type == "ByteLevel") return byte_level(config, message);
+  if (type == "Split") return split(config, message);
+  if (type == "Whitespace") {
     return by_regex(R"(\w+|[^\w\s]+)", regex::Dialect::kRust, Behavior::kRemoved, true, message);
-  } else if (type == "WhitespaceSplit") {
-    return by_character(Behavior::kRemoved, unicode::is_space);
-  } else if (type == "Metaspace") {
-    return metaspace(config);
-  } else if (type == "Digits") {
+  }
+  if (type == "WhitespaceSplit") return by_character(Behavior::kRemoved, unicode::is_space);
+  if (type == "Metaspace") return metaspace(config);
+  if (type == "Digits") {
     const bool each = bool_at(config, "individual_digits", false);
     return by_character(each ? Behavior::kIsolated : Behavior::kContiguous, [](uint32_t c) {
       return (unicode::properties(c) & unicode::kNumeric) != 0;
@@ -442,9 +411,7 @@ PreTokenizer::Ptr make_pre_tokenizer(const Json& config, std::string& message, i
     std::vector<PreTokenizer::Ptr> steps;
     for (const Json& step : at(config, "pretokenizers")) {
       steps.push_back(make_pre_tokenizer(step, message, depth + 1));
-      if (steps.back() == nullptr) {
-        return nullptr;
-      }
+      if (steps.back() == nullptr) return nullptr;
     }
     return std::make_shared<SequencePreTokenizer>(std::move(steps));
   }

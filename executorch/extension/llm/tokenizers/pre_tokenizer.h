@@ -29,9 +29,7 @@ class PreTokenizer {
     (void)front;
     std::vector<std::string> result;
     for (const std::string& piece : pieces) {
-      for (std::string& part : pre_tokenize(piece)) {
-        result.push_back(std::move(part));
-      }
+      for (std::string& part : pre_tokenize(piece)) result.push_back(std::move(part));
     }
     pieces = std::move(result);
     return true;

@@ -7,9 +7,7 @@ namespace {
 
 template <typename T>
 void put(nlohmann::json& json, const char* key, const std::optional<T>& value) {
-  if (value.has_value()) {
-    json[key] = *value;
-  }
+  if (value.has_value()) json[key] = *value;
 }
 
 }  // namespace
@@ -56,9 +54,7 @@ PreTokenizerConfig& PreTokenizerConfig::parse_json(const nlohmann::json& json_co
 nlohmann::json PreTokenizerConfig::json() const {
   nlohmann::json json = parsed_;
   json["type"] = type;
-  if (pattern.has_value()) {
-    json["pattern"] = {{"Regex", *pattern}};
-  }
+  if (pattern.has_value()) json["pattern"] = {{"Regex", *pattern}};
   put(json, "individual_digits", individual_digits);
   put(json, "add_prefix_space", add_prefix_space);
   put(json, "use_regex", use_regex);
@@ -102,9 +98,7 @@ std::vector<std::string> SequencePreTokenizer::pre_tokenize(const std::string& i
 
 bool SequencePreTokenizer::split(std::vector<std::string>& pieces, size_t& front) const {
   for (const PreTokenizer::Ptr& step : steps_) {
-    if (!step->split(pieces, front)) {
-      return false;
-    }
+    if (!step->split(pieces, front)) return false;
   }
   return true;
 }

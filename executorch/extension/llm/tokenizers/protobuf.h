@@ -14,9 +14,7 @@ class ProtobufReader {
   /// The next field; false at the end, or where the message is damaged.
   bool next() {
     uint64_t tag = 0;
-    if (rest_.empty() || !varint(tag)) {
-      return false;
-    }
+    if (rest_.empty() || !varint(tag)) return false;
     field = static_cast<uint32_t>(tag >> 3);
     wire = static_cast<uint32_t>(tag & 7);
     switch (wire) {
@@ -38,9 +36,7 @@ class ProtobufReader {
   /// A field of four bytes as a float.
   float as_float() const {
     float number = 0;
-    if (bytes.size() == 4) {
-      std::memcpy(&number, bytes.data(), 4);
-    }
+    if (bytes.size() == 4) std::memcpy(&number, bytes.data(), 4);
     return number;
   }
 
@@ -55,9 +51,7 @@ class ProtobufReader {
     return false;
   }
   bool take(uint64_t size) {
-    if (size > rest_.size()) {
-      return fail();
-    }
+    if (size > rest_.size()) return fail();
     bytes = rest_.substr(0, size);
     rest_.remove_prefix(size);
     return true;
@@ -68,9 +62,7 @@ class ProtobufReader {
       const auto byte = static_cast<uint8_t>(rest_.front());
       rest_.remove_prefix(1);
       number |= static_cast<uint64_t>(byte & 0x7f) << shift;
-      if (byte < 0x80) {
-        return true;
-      }
+      if (byte < 0x80) return true;
     }
     return fail();
   }

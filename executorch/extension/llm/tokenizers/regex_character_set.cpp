@@ -35,9 +35,7 @@ constexpr std::pair<const char*, const char*> kLongNames[] = {{"Letter", "L"},
 
 /// Whether two names of a property are the same: Oniguruma looks at letters only, of either case.
 bool same(std::string_view a, std::string_view b, Dialect dialect) {
-  if (dialect != Dialect::kOniguruma) {
-    return a == b;
-  }
+  if (dialect != Dialect::kOniguruma) return a == b;
   const auto plain = [](std::string_view name) {
     std::string letters;
     for (const char c : name) {
@@ -56,24 +54,16 @@ void CharacterSet::ignore_case() {
   const auto named = ranges;
   for (const auto& [low, high] : named) {
     for (uint32_t c = low; c <= high && c - low < 512; ++c) {
-      for (const uint32_t other : unicode::same_but_for_case(c)) {
-        ranges.emplace_back(other, other);
-      }
+      for (const uint32_t other : unicode::same_but_for_case(c)) ranges.emplace_back(other, other);
     }
   }
-  for (CharacterSet& inner : nested) {
-    inner.ignore_case();
-  }
+  for (CharacterSet& inner : nested) inner.ignore_case();
 }
 
 void CharacterSet::finish() {
   std::sort(ranges.begin(), ranges.end());
-  for (CharacterSet& inner : nested) {
-    inner.finish();
-  }
-  for (uint32_t c = 0; c < 128; ++c) {
-    ascii[c] = compute(c);
-  }
+  for (CharacterSet& inner : nested) inner.finish();
+  for (uint32_t c = 0; c < 128; ++c) ascii[c] = compute(c);
 }
 
 bool CharacterSet::compute(uint32_t c) const {
@@ -91,9 +81,7 @@ bool CharacterSet::compute(uint32_t c) const {
   for (size_t i = 0; !found && i < ranges.size() && ranges[i].first <= c; ++i) {
     found = c <= ranges[i].second;
   }
-  for (size_t i = 0; !found && i < nested.size(); ++i) {
-    found = nested[i].has(c);
-  }
+  for (size_t i = 0; !found && i < nested.size(); ++i) found = nested[i].has(c);
   return found != negated;
 }
 
@@ -101,9 +89,7 @@ void add_words(CharacterSet& set, Dialect dialect, bool in_class) {
   const bool ruby = dialect == Dialect::kOniguruma;
   set.flags = ruby ? unicode::kOnigurumaWord : unicode::kWord;
   // Outside of classes Oniguruma's words have these characters of Latin-1, too.
-  if (ruby && !in_class) {
-    set.ranges = {{0xb2, 0xb3}, {0xb9, 0xb9}, {0xbc, 0xbe}};
-  }
+  if (ruby && !in_class) set.ranges = {{0xb2, 0xb3}, {0xb9, 0xb9}, {0xbc, 0xbe}};
 }
 
 bool add_posix_class(std::string_view name, CharacterSet& set, bool any_case) {
@@ -184,9 +170,7 @@ bool add_property(std::string_view name, CharacterSet& set, Dialect dialect, boo
       return true;
     }
     for (const auto& [property, posix] : kPosix) {
-      if (same(name, property, dialect)) {
-        return add_posix_class(posix, set, any_case);
-      }
+      if (same(name, property, dialect)) return add_posix_class(posix, set, any_case);
     }
   }
   for (const auto& [longer, shorter] : kLongNames) {

@@ -68,17 +68,13 @@ class Compiler {
     for (size_t i = 0; i < node.children.size(); ++i) {
       const bool last = i + 1 == node.children.size();
       const size_t split = last ? 0 : add({Op::kSplit, here() + 1});
-      if (!emit(node.children[i])) {
-        return false;
-      }
+      if (!emit(node.children[i])) return false;
       if (!last) {
         ends.push_back(add({Op::kJump}));
         program_.code[split].b = here();
       }
     }
-    for (const size_t end : ends) {
-      program_.code[end].a = here();
-    }
+    for (const size_t end : ends) program_.code[end].a = here();
     return true;
   }
 
@@ -89,9 +85,7 @@ class Compiler {
       return true;
     }
     for (uint32_t i = 0; i < node.least; ++i) {
-      if (!emit(child)) {
-        return false;
-      }
+      if (!emit(child)) return false;
     }
     const auto split = [&] { return add({Op::kSplit}); };
     const auto lead = [&](size_t at, uint32_t inside, uint32_t outside) {
@@ -102,9 +96,7 @@ class Compiler {
       const size_t start = split();
       const uint32_t reg = program_.registers++;
       add({Op::kRemember, reg});
-      if (!emit(child)) {
-        return false;
-      }
+      if (!emit(child)) return false;
       const size_t progress = add({Op::kProgress, reg});
       add({Op::kJump, static_cast<uint32_t>(start)});
       program_.code[progress].b = here();
@@ -114,13 +106,9 @@ class Compiler {
     std::vector<size_t> splits;
     for (uint32_t i = node.least; i < node.most; ++i) {
       splits.push_back(split());
-      if (!emit(child)) {
-        return false;
-      }
+      if (!emit(child)) return false;
     }
-    for (const size_t at : splits) {
-      lead(at, static_cast<uint32_t>(at) + 1, here());
-    }
+    for (const size_t at : splits) lead(at, static_cast<uint32_t>(at) + 1, here());
     return true;
   }
 
@@ -133,9 +121,7 @@ class Compiler {
         int64_t sum = 0;
         for (const Node& child : node.children) {
           const int64_t width = width_of(child);
-          if (width < 0) {
-            return -1;
-          }
+          if (width < 0) return -1;
           sum += width;
         }
         return sum;
@@ -143,9 +129,7 @@ class Compiler {
       case Node::Kind::kAny: {
         const int64_t width = width_of(node.children[0]);
         for (const Node& child : node.children) {
-          if (width_of(child) != width) {
-            return -1;
-          }
+          if (width_of(child) != width) return -1;
         }
         return width;
       }
@@ -173,13 +157,9 @@ bool compile(std::string_view pattern, Dialect dialect, Program& program, std::s
     return false;
   }
   Node root;
-  if (!parse(pattern, dialect, program, root, message)) {
-    return false;
-  }
+  if (!parse(pattern, dialect, program, root, message)) return false;
   Compiler compiler(program, message);
-  if (!compiler.emit(root)) {
-    return false;
-  }
+  if (!compiler.emit(root)) return false;
   compiler.add({Op::kMatch});
   return true;
 }

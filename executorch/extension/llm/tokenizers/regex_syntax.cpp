@@ -27,16 +27,12 @@ class Parser {
 
  private:
   bool fail(const char* what) {
-    if (message.empty()) {
-      message = std::string(what) + " at byte " + std::to_string(at_);
-    }
+    if (message.empty()) message = std::string(what) + " at byte " + std::to_string(at_);
     return false;
   }
   bool more() const { return at_ < text_.size(); }
   bool take(std::string_view what) {
-    if (text_.substr(at_, what.size()) != what) {
-      return false;
-    }
+    if (text_.substr(at_, what.size()) != what) return false;
     at_ += what.size();
     return true;
   }
@@ -46,25 +42,19 @@ class Parser {
     return c.code_point;
   }
   uint32_t add(CharacterSet set) {
-    if (any_case_) {
-      set.ignore_case();
-    }
+    if (any_case_) set.ignore_case();
     set.finish();
     program_.sets.push_back(std::move(set));
     return static_cast<uint32_t>(program_.sets.size() - 1);
   }
 
   bool alternatives(Node& node, int depth) {
-    if (depth > kMaxDepth) {
-      return fail("groups are nested too deeply");
-    }
+    if (depth > kMaxDepth) return fail("groups are nested too deeply");
     node.kind = Node::Kind::kAny;
     const bool outer_case = any_case_;
     do {
       node.children.emplace_back();
-      if (!sequence(node.children.back(), depth)) {
-        return false;
-      }
+      if (!sequence(node.children.back(), depth)) return false;
     } while (take("|"));
     any_case_ = outer_case;
     return true;
@@ -78,9 +68,7 @@ class Parser {
         continue;
       }
       Node item;
-      if (!atom(item, depth) || !quantifiers(item)) {
-        return false;
-      }
+      if (!atom(item, depth) || !quantifiers(item)) return false;
       node.children.push_back(std::move(item));
     }
     return true;
@@ -117,9 +105,7 @@ class Parser {
         atomic.children.push_back(std::move(item));
         item = std::move(atomic);
       }
-      if (++quantified_ > 200) {
-        return fail("too many quantifiers");
-      }
+      if (++quantified_ > 200) return fail("too many quantifiers");
     }
     return true;
   }
@@ -127,9 +113,7 @@ class Parser {
   /// {n}, {n,}, {,m} or {n,m}; anything else is a literal brace.
   bool counts(uint32_t& least, uint32_t& most) {
     const size_t start = at_;
-    if (!take("{")) {
-      return false;
-    }
+    if (!take("{")) return false;
     const bool has_least = number(least);
     most = least;
     bool has_most = has_least;
@@ -152,9 +136,7 @@ class Parser {
     while (more() && text_[at_] >= '0' && text_[at_] <= '9') {
       n = std::min(n * 10 + static_cast<uint32_t>(text_[at_++] - '0'), kMaxRepeat + 1);
     }
-    if (at_ == start) {
-      return false;
-    }
+    if (at_ == start) return false;
     value = n;
     return true;
   }
@@ -173,19 +155,13 @@ class Parser {
       node.negated = text_[at_ - 1] == '!';
       node.behind = text_[at_ - 2] == '<';
     } else if (take("?<") || take("?P<")) {
-      while (more() && text_[at_] != '>') {
-        ++at_;
-      }
-      if (!take(">")) {
-        return fail("a group's name without an end");
-      }
+      while (more() && text_[at_] != '>') ++at_;
+      if (!take(">")) return fail("a group's name without an end");
     } else if (more() && text_[at_] == '?') {
       return fail("an unknown kind of group");
     }
     Node inner;
-    if (!alternatives(inner, depth + 1)) {
-      return false;
-    }
+    if (!alternatives(inner, depth + 1)) return false;
     any_case_ = outer_case;
     if (!take(")")) {
       return fail("a ( without )");
@@ -230,13 +206,9 @@ class Parser {
       set.negated = true;
       set.ranges.emplace_back('\n', '\n');
     } else if (take("[")) {
-      if (!character_class(set, depth)) {
-        return false;
-      }
+      if (!character_class(set, depth)) return false;
     } else if (take("\\")) {
-      if (!escape(set, false)) {
-        return false;
-      }
+      if (!escape(set, false)) return false;
     } else if (std::strchr("*+?", text_[at_]) != nullptr) {
       return fail("a quantifier with nothing in front of it");
     } else {
@@ -249,9 +221,7 @@ class Parser {
   }
 
   bool character_class(CharacterSet& set, int depth) {
-    if (depth > kMaxDepth) {
-      return fail("classes are nested too deeply");
-    }
+    if (depth > kMaxDepth) return fail("classes are nested too deeply");
     const bool negated = take("^");
     using Operation = CharacterSet::Operation;
     Operation operation = Operation::kUnion;
@@ -279,9 +249,7 @@ class Parser {
         left = std::move(set);
         set = {};
         operation = next_operation;
-        if (++n_operators > kMaxDepth) {
-          return fail("too many operators in a class");
-        }
+        if (++n_operators > kMaxDepth) return fail("too many operators in a class");
       } else if (!class_item(set, depth)) {
         return false;
       }
@@ -294,12 +262,8 @@ class Parser {
   /// Reads an operator between the parts of a class; kUnion where there is none.
   CharacterSet::Operation class_operator() {
     using Operation = CharacterSet::Operation;
-    if (take("&&")) {
-      return Operation::kIntersection;
-    }
-    if (!ruby_ && take("--")) {
-      return Operation::kDifference;
-    }
+    if (take("&&")) return Operation::kIntersection;
+    if (!ruby_ && take("--")) return Operation::kDifference;
     return !ruby_ && take("~~") ? Operation::kSymmetricDifference : Operation::kUnion;
   }
 
@@ -308,20 +272,14 @@ class Parser {
     CharacterSet item;
     uint32_t low = 0;
     bool is_posix = false;
-    if (!posix_class(set, is_posix) || is_posix) {
-      return is_posix;
-    }
+    if (!posix_class(set, is_posix) || is_posix) return is_posix;
     if (take("[")) {
-      if (!character_class(item, depth + 1)) {
-        return false;
-      }
+      if (!character_class(item, depth + 1)) return false;
       set.nested.push_back(std::move(item));
       return true;
     }
     if (take("\\")) {
-      if (!escape(item, true)) {
-        return false;
-      }
+      if (!escape(item, true)) return false;
       if (item.ranges.size() != 1 || item.negated ||
           item.ranges[0].first != item.ranges[0].second) {
         set.nested.push_back(std::move(item));
@@ -338,18 +296,14 @@ class Parser {
   /// that is a class like any other.
   bool posix_class(CharacterSet& set, bool& found) {
     const size_t start = at_;
-    if (!take("[:")) {
-      return true;
-    }
+    if (!take("[:")) return true;
     CharacterSet item;
     item.negated = take("^");
     const size_t end = text_.find(":]", at_);
     const std::string_view name = end == std::string_view::npos ? "" : text_.substr(at_, end - at_);
     found = ruby_ ? add_posix_class(name, item, any_case_) : add_ascii_class(name, item);
     at_ = found ? end + 2 : start;
-    if (found) {
-      set.nested.push_back(std::move(item));
-    }
+    if (found) set.nested.push_back(std::move(item));
     return found || !ruby_ || fail("an unknown POSIX class");
   }
 
@@ -368,9 +322,7 @@ class Parser {
       } else {
         high = next();
       }
-      if (high < low) {
-        return fail("a range that ends before it starts");
-      }
+      if (high < low) return fail("a range that ends before it starts");
     }
     set.ranges.emplace_back(low, high);
     return true;
@@ -435,12 +387,8 @@ class Parser {
   bool property(CharacterSet& set, bool in_class) {
     std::string name;
     if (take("{")) {
-      if (take("^")) {
-        set.negated = !set.negated;
-      }
-      while (more() && text_[at_] != '}') {
-        name += text_[at_++];
-      }
+      if (take("^")) set.negated = !set.negated;
+      while (more() && text_[at_] != '}') name += text_[at_++];
       if (!take("}")) {
         return fail("a \\p{ without }");
       }
@@ -458,9 +406,7 @@ class Parser {
            std::isxdigit(static_cast<uint8_t>(text_[at_]))) {
       const char c = text_[at_++];
       value = value * 16 + static_cast<uint32_t>(c <= '9' ? c - '0' : (c | 32) - 'a' + 10);
-      if (++count > 6) {
-        break;
-      }
+      if (++count > 6) break;
     }
     if (count == 0 || value > 0x10ffff || (braces && !take("}"))) {
       return fail("a character's number that is none");

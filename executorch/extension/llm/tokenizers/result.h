@@ -22,18 +22,14 @@ class Result final {
   /* implicit */ Result(const T& val) : value_(val), error_(Error::Ok) {}
   /* implicit */ Result(T&& val) : value_(std::move(val)), error_(Error::Ok) {}
   Result(Result&& rhs) noexcept : error_(rhs.error_) {
-    if (ok()) {
-      new (&value_) T(std::move(rhs.value_));
-    }
+    if (ok()) new (&value_) T(std::move(rhs.value_));
   }
   Result(const Result&) = delete;
   Result& operator=(const Result&) = delete;
   Result& operator=(Result&&) = delete;
 
   ~Result() {
-    if (ok()) {
-      value_.~T();
-    }
+    if (ok()) value_.~T();
   }
 
   [[nodiscard]] bool ok() const { return error_ == Error::Ok; }

@@ -15,9 +15,7 @@ constexpr std::string_view kSpace = "\u2581";
 
 // Whether spaces stand at most before the rest of a piece.
 bool begins_word(std::string_view piece) {
-  while (piece.substr(0, kSpace.size()) == kSpace) {
-    piece.remove_prefix(kSpace.size());
-  }
+  while (piece.substr(0, kSpace.size()) == kSpace) piece.remove_prefix(kSpace.size());
   return piece.find(kSpace) == std::string_view::npos;
 }
 
@@ -36,9 +34,7 @@ Error SPTokenizer::load_from_bytes(std::string_view bytes) {
   try {
     const Error error = parse(bytes);
     initialized_ = error == Error::Ok;
-    if (initialized_) {
-      error_message_.clear();
-    }
+    if (initialized_) error_message_.clear();
     return error;
   } catch (const std::exception& e) {
     return fail(Error::ParseFailure, e.what());
@@ -67,9 +63,7 @@ Error SPTokenizer::parse(std::string_view bytes) {
     } else if (reader.wire == 2 && reader.field == 3) {
       error = read_normalizer(reader.bytes);
     }
-    if (error != Error::Ok) {
-      return error;
-    }
+    if (error != Error::Ok) return error;
   }
   if (reader.damaged() || pieces_.empty()) {
     return fail(Error::ParseFailure, "not a SentencePiece model: damaged protobuf, or no pieces");
@@ -145,9 +139,7 @@ Error SPTokenizer::read_normalizer(std::string_view message) {
 Error SPTokenizer::index() {
   std::vector<std::pair<std::string, uint32_t>> entries;
   std::vector<std::pair<std::string, uint32_t>> user;
-  if (const Error error = index_pieces(entries, user); error != Error::Ok) {
-    return error;
-  }
+  if (const Error error = index_pieces(entries, user); error != Error::Ok) return error;
   cuts_before_space_ = normal_.find(kSpace) != kNoToken && user.empty() &&
                        std::all_of(entries.begin(), entries.end(),
                                    [](const auto& e) { return begins_word(e.first); });
@@ -155,9 +147,7 @@ Error SPTokenizer::index() {
   user_defined_.build(std::move(user));
   // Byte pairs merge in order of scores, equal ones from left to right.
   std::vector<float> scores;
-  for (const Piece& piece : pieces_) {
-    scores.push_back(piece.score);
-  }
+  for (const Piece& piece : pieces_) scores.push_back(piece.score);
   rank_ = ranks_of(scores);
   vocab_size_ = static_cast<int32_t>(pieces_.size());
   has_bos_ = find_reserved("<s>", "<bos>", bos_tok_);
@@ -181,9 +171,7 @@ Error SPTokenizer::index_pieces(std::vector<std::pair<std::string, uint32_t>>& e
     if (!(in_text ? normal_ : reserved_).insert(piece.text, token)) {
       return fail(Error::ParseFailure, "piece " + piece.text + " comes twice");
     }
-    if (in_text) {
-      entries.emplace_back(piece.text, token);
-    }
+    if (in_text) entries.emplace_back(piece.text, token);
     if (piece.type == Type::kUserDefined) {
       user.emplace_back(piece.text, token);
     } else if (piece.type == Type::kNormal) {
@@ -200,9 +188,7 @@ Error SPTokenizer::index_pieces(std::vector<std::pair<std::string, uint32_t>>& e
       bytes_[value] = token;
     }
   }
-  if (!has_unknown) {
-    return fail(Error::ParseFailure, "no piece is the unknown one");
-  }
+  if (!has_unknown) return fail(Error::ParseFailure, "no piece is the unknown one");
   if (byte_fallback_ && std::count(std::begin(bytes_), std::end(bytes_), kNoToken) != 0) {
     return fail(Error::ParseFailure, "byte_fallback without all byte pieces");
   }
@@ -218,24 +204,16 @@ bool SPTokenizer::find_reserved(std::string_view name, std::string_view other,
 }
 
 Result<std::string> SPTokenizer::id_to_piece(uint64_t token) const {
-  if (!initialized_) {
-    return Error::Uninitialized;
-  }
-  if (token >= pieces_.size()) {
-    return Error::OutOfRange;
-  }
+  if (!initialized_) return Error::Uninitialized;
+  if (token >= pieces_.size()) return Error::OutOfRange;
   return pieces_[token].text;
 }
 
 Result<uint64_t> SPTokenizer::piece_to_id(const std::string& text) const {
-  if (!initialized_) {
-    return Error::Uninitialized;
-  }
+  if (!initialized_) return Error::Uninitialized;
   const uint32_t reserved = reserved_.find(text);
   const uint32_t token = reserved != kNoToken ? reserved : normal_.find(text);
-  if (token == kNoToken) {
-    return Error::OutOfRange;
-  }
+  if (token == kNoToken) return Error::OutOfRange;
   return static_cast<uint64_t>(token);
 }
 
@@ -251,9 +229,7 @@ std::vector<uint64_t> SPTokenizer::end_tokens() const {
 /// Appends what a piece spells. `at_start`: nothing stands in front of it, and it loses a space.
 void SPTokenizer::append_text(const Piece& piece, bool skip_special_tokens, bool& at_start,
                               std::string& text) const {
-  if (piece.type == Type::kControl) {
-    return;
-  }
+  if (piece.type == Type::kControl) return;
   if (piece.type == Type::kUnknown) {
     text += skip_special_tokens ? "" : unknown_text_;
   } else if (piece.type == Type::kByte) {
@@ -279,15 +255,11 @@ void SPTokenizer::append_text(const Piece& piece, bool skip_special_tokens, bool
 
 Result<std::string> SPTokenizer::decode_bytes(const std::vector<uint64_t>& tokens,
                                               bool skip_special_tokens) const {
-  if (!initialized_) {
-    return Error::Uninitialized;
-  }
+  if (!initialized_) return Error::Uninitialized;
   std::string text;
   bool at_start = true;
   for (const uint64_t token : tokens) {
-    if (token >= pieces_.size()) {
-      return Error::OutOfRange;
-    }
+    if (token >= pieces_.size()) return Error::OutOfRange;
     append_text(pieces_[token], skip_special_tokens, at_start, text);
   }
   return text;
@@ -295,9 +267,7 @@ Result<std::string> SPTokenizer::decode_bytes(const std::vector<uint64_t>& token
 
 Result<std::string> SPTokenizer::decode(uint64_t prev_token, uint64_t token,
                                         bool skip_special_tokens) const {
-  if (!initialized_) {
-    return Error::Uninitialized;
-  }
+  if (!initialized_) return Error::Uninitialized;
   if (prev_token >= pieces_.size() || is_special(prev_token)) {
     return decode_bytes({token}, skip_special_tokens);
   }
@@ -307,15 +277,9 @@ Result<std::string> SPTokenizer::decode(uint64_t prev_token, uint64_t token,
 }
 
 Result<std::string> SPTokenizer::token_bytes(uint64_t token) const {
-  if (is_special(token)) {
-    return id_to_piece(token);
-  }
-  if (!initialized_) {
-    return Error::Uninitialized;
-  }
-  if (token >= pieces_.size()) {
-    return Error::OutOfRange;
-  }
+  if (is_special(token)) return id_to_piece(token);
+  if (!initialized_) return Error::Uninitialized;
+  if (token >= pieces_.size()) return Error::OutOfRange;
   std::string text;
   bool at_start = false;
   append_text(pieces_[token], false, at_start, text);

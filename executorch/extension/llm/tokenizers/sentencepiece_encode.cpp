@@ -33,28 +33,18 @@ std::string SPTokenizer::normalize(std::string_view text) const {
   std::string_view piece;
   while (remove_spaces_ && !text.empty()) {
     const size_t length = normalize_front(text, piece);
-    if (piece != " ") {
-      break;
-    }
+    if (piece != " ") break;
     text.remove_prefix(length);
   }
-  if (text.empty()) {
-    return result;
-  }
+  if (text.empty()) return result;
   result.reserve(text.size() * 3 / 2 + 8);
   const std::string_view space = escape_spaces_ ? kSpace : std::string_view(" ");
-  if (dummy_prefix_ && !suffix_space_) {
-    result += space;
-  }
+  if (dummy_prefix_ && !suffix_space_) result += space;
   bool after_space = remove_spaces_;
   while (!text.empty()) {
     text.remove_prefix(normalize_front(text, piece));
-    while (after_space && !piece.empty() && piece.front() == ' ') {
-      piece.remove_prefix(1);
-    }
-    if (piece.empty()) {
-      continue;
-    }
+    while (after_space && !piece.empty() && piece.front() == ' ') piece.remove_prefix(1);
+    if (piece.empty()) continue;
     for (const char c : piece) {
       if (c == ' ') {
         result += space;
@@ -68,24 +58,16 @@ std::string SPTokenizer::normalize(std::string_view text) const {
     return result.size() >= space.size() &&
            result.compare(result.size() - space.size(), space.size(), space) == 0;
   };
-  while (remove_spaces_ && ends_with_space()) {
-    result.resize(result.size() - space.size());
-  }
-  if (dummy_prefix_ && suffix_space_) {
-    result += space;
-  }
+  while (remove_spaces_ && ends_with_space()) result.resize(result.size() - space.size());
+  if (dummy_prefix_ && suffix_space_) result += space;
   return result;
 }
 
 Result<std::vector<uint64_t>> SPTokenizer::encode(const std::string& input, int8_t bos,
                                                   int8_t eos) const {
-  if (!initialized_) {
-    return Error::Uninitialized;
-  }
+  if (!initialized_) return Error::Uninitialized;
   try {
-    if (input.size() >= kNoToken / 4) {
-      return Error::EncodeFailure;
-    }
+    if (input.size() >= kNoToken / 4) return Error::EncodeFailure;
     const std::string text = normalize(input);
     std::vector<uint64_t> tokens;
     tokens.reserve(text.size() / 3 + 8);
@@ -108,9 +90,7 @@ void SPTokenizer::add(std::string_view piece, uint32_t token, std::vector<uint64
   if (token != kNoToken && token != unknown_) {
     tokens.push_back(token);
   } else if (byte_fallback_) {
-    for (const char c : piece) {
-      tokens.push_back(bytes_[static_cast<uint8_t>(c)]);
-    }
+    for (const char c : piece) tokens.push_back(bytes_[static_cast<uint8_t>(c)]);
   } else if (tokens.empty() || tokens.back() != unknown_) {
     tokens.push_back(unknown_);
   }
@@ -125,9 +105,7 @@ void SPTokenizer::encode_unigram(std::string_view text, std::vector<uint64_t>& t
   };
   std::vector<Best> best(text.size() + 1);
   const auto offer = [](Best& to, float score, size_t start, uint32_t token) {
-    if (to.start == kNoToken || score > to.score) {
-      to = {score, static_cast<uint32_t>(start), token};
-    }
+    if (to.start == kNoToken || score > to.score) to = {score, static_cast<uint32_t>(start), token};
   };
   const float unknown_score = lowest_ - 10.0f;
   for (size_t start = 0; start < text.size();) {
@@ -137,28 +115,20 @@ void SPTokenizer::encode_unigram(std::string_view text, std::vector<uint64_t>& t
     uint32_t node = 0;
     for (size_t i = start; i < text.size(); ++i) {
       node = trie_.child(node, text[i]);
-      if (node == 0) {
-        break;
-      }
+      if (node == 0) break;
       const uint32_t token = trie_.value(node);
-      if (token == kNoToken || pieces_[token].type == Type::kUnused) {
-        continue;
-      }
+      if (token == kNoToken || pieces_[token].type == Type::kUnused) continue;
       const float own = pieces_[token].type == Type::kUserDefined
                             ? static_cast<float>(i + 1 - start) * highest_ - 0.1f
                             : pieces_[token].score;
       offer(best[i + 1], own + score, start, token);
       has_single |= i + 1 - start == length;
     }
-    if (!has_single) {
-      offer(best[start + length], unknown_score + score, start, unknown_);
-    }
+    if (!has_single) offer(best[start + length], unknown_score + score, start, unknown_);
     start += length;
   }
   std::vector<size_t> ends;
-  for (size_t at = text.size(); at > 0; at = best[at].start) {
-    ends.push_back(at);
-  }
+  for (size_t at = text.size(); at > 0; at = best[at].start) ends.push_back(at);
   for (size_t i = ends.size(); i-- > 0;) {
     const Best& b = best[ends[i]];
     add(text.substr(b.start, ends[i] - b.start), b.token, tokens);
@@ -175,9 +145,7 @@ void SPTokenizer::encode_bpe(std::string_view text, std::vector<uint64_t>& token
   const char* const limit = text.data() + text.size();
   for (size_t begin = 0; begin < text.size();) {
     size_t end = begin;
-    while (text.substr(end, 3) == kSpace) {
-      end += 3;
-    }
+    while (text.substr(end, 3) == kSpace) end += 3;
     end = std::min(text.find(kSpace, end), text.size());
     (*lease).append(
         text.substr(begin, end - begin), limit, tokens,
@@ -193,21 +161,15 @@ void SPTokenizer::encode_bpe_part(std::string_view text, std::vector<uint64_t>& 
   for (uint32_t at = 0; at < text.size();) {
     size_t length = 0;
     const bool frozen = user_defined_.longest(text.substr(at), length) != kNoToken;
-    if (!frozen) {
-      length = std::min<size_t>(utf8::length_of(text[at]), text.size() - at);
-    }
+    if (!frozen) length = std::min<size_t>(utf8::length_of(text[at]), text.size() - at);
     const auto end = static_cast<uint32_t>(at + length);
     symbols.push_back({at, end, frozen ? kFrozen : kNoToken});
     at = end;
   }
   merge_symbols(symbols, [&](const Symbol& a, const Symbol& b, uint32_t& rank, uint32_t& token) {
-    if (a.token == kFrozen || b.token == kFrozen) {
-      return false;
-    }
+    if (a.token == kFrozen || b.token == kFrozen) return false;
     const uint32_t found = normal_.find(text.substr(a.begin, b.end - a.begin));
-    if (found == kNoToken) {
-      return false;
-    }
+    if (found == kNoToken) return false;
     rank = rank_[found];
     token = found;
     return true;

@@ -32,9 +32,7 @@ std::vector<Match> SpecialTokenMatcher::find_all(const std::string& text) const 
     size_t length = 0;
     const bool found =
         !trie_.empty() && trie_.longest(std::string_view(text).substr(at), length) != kNoToken;
-    if (found) {
-      matches.push_back({at, at + length});
-    }
+    if (found) matches.push_back({at, at + length});
     at += found ? length : 1;
   }
   return matches;

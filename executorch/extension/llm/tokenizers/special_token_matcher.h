@@ -37,13 +37,9 @@ Result<TokenMap> build_token_map(const TContainer& container, TTokenOf token_of,
   TokenMap map(container, token_of, rank_of);
   for (const auto& [text, rank] : map) {
     const auto back = map.tryGetString(rank);
-    if (!back.has_value() || *back != text) {
-      return Error::ParseFailure;
-    }
+    if (!back.has_value() || *back != text) return Error::ParseFailure;
   }
-  if (map.size() != container.size()) {
-    return Error::ParseFailure;
-  }
+  if (map.size() != container.size()) return Error::ParseFailure;
   return map;
 }
 template <typename TToken, typename TRank>
@@ -56,13 +52,9 @@ Result<TokenMap> build_token_map(std::vector<std::pair<TToken, TRank>> container
 /// Finds the texts of `special_token_map`; null where there are none.
 inline Result<std::unique_ptr<IRegex>> build_special_token_regex(
     const TokenMap& special_token_map) {
-  if (special_token_map.size() == 0) {
-    return std::unique_ptr<IRegex>();
-  }
+  if (special_token_map.size() == 0) return std::unique_ptr<IRegex>();
   std::vector<std::string> texts;
-  for (const auto& entry : special_token_map) {
-    texts.push_back(entry.first);
-  }
+  for (const auto& entry : special_token_map) texts.push_back(entry.first);
   return std::unique_ptr<IRegex>(std::make_unique<SpecialTokenMatcher>(texts));
 }
 

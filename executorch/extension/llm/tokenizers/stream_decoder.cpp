@@ -11,24 +11,16 @@ void StreamDecoder::follow(const std::vector<uint64_t>& text) {
   constexpr size_t kMostBytes = 4;
   const auto goes_on = [&](uint64_t token) {
     const Result<std::string> bytes = tokenizer_->decode_bytes({token}, skip_special_tokens_);
-    if (!bytes.ok() || bytes->empty()) {
-      return bytes.ok() && !tokenizer_->is_special(token);
-    }
+    if (!bytes.ok() || bytes->empty()) return bytes.ok() && !tokenizer_->is_special(token);
     return (static_cast<uint8_t>((*bytes)[0]) & 0xc0) == 0x80;
   };
   size_t count = std::min<size_t>(text.size(), 1);
-  while (count < std::min(text.size(), kMostBytes) && goes_on(text[text.size() - count])) {
-    ++count;
-  }
-  for (size_t i = text.size() - count; i < text.size(); ++i) {
-    (void)push(text[i]);
-  }
+  while (count < std::min(text.size(), kMostBytes) && goes_on(text[text.size() - count])) ++count;
+  for (size_t i = text.size() - count; i < text.size(); ++i) (void)push(text[i]);
 }
 
 Result<std::string> StreamDecoder::push(uint64_t token) {
-  if (skip_special_tokens_ && tokenizer_->is_special(token)) {
-    return std::string();
-  }
+  if (skip_special_tokens_ && tokenizer_->is_special(token)) return std::string();
   waiting_ +=
       TK_UNWRAP(tokenizer_->decodes_by_pairs() ? added_to_previous(token) : added_to_all(token));
   const size_t complete = waiting_.size() - utf8::incomplete_tail(waiting_);

@@ -13,9 +13,7 @@ class Bytes : public Tokenizer {
  public:
   Error load(const std::string&) override { return Error::Ok; }
   Result<std::string> id_to_piece(uint64_t token) const override {
-    if (token > 255) {
-      return Error::OutOfRange;
-    }
+    if (token > 255) return Error::OutOfRange;
     return std::string(1, static_cast<char>(token));
   }
   Result<uint64_t> piece_to_id(const std::string& text) const override {
@@ -23,9 +21,7 @@ class Bytes : public Tokenizer {
   }
   Result<std::vector<uint64_t>> encode(const std::string& input, int8_t, int8_t) const override {
     std::vector<uint64_t> tokens;
-    for (const char c : input) {
-      tokens.push_back(static_cast<uint8_t>(c));
-    }
+    for (const char c : input) tokens.push_back(static_cast<uint8_t>(c));
     return tokens;
   }
   Result<std::string> decode(uint64_t, uint64_t token, bool) const override {
@@ -37,9 +33,7 @@ std::vector<std::string> stream(const std::string& bytes) {
   const Bytes tokenizer;
   StreamDecoder decoder(tokenizer, false);
   std::vector<std::string> pieces;
-  for (const char c : bytes) {
-    pieces.push_back(*decoder.push(static_cast<uint8_t>(c)));
-  }
+  for (const char c : bytes) pieces.push_back(*decoder.push(static_cast<uint8_t>(c)));
   pieces.push_back(decoder.finish());
   return pieces;
 }
@@ -55,14 +49,10 @@ TEST(StreamDecoder, GoesOnInsideACharacterOfTheTextInFront) {
   for (size_t cut = 0; cut < text.size(); ++cut) {
     StreamDecoder decoder(tokenizer, false);
     std::vector<uint64_t> before;
-    for (const char c : text.substr(0, cut)) {
-      before.push_back(static_cast<uint8_t>(c));
-    }
+    for (const char c : text.substr(0, cut)) before.push_back(static_cast<uint8_t>(c));
     decoder.follow(before);
     std::string shown;
-    for (const char c : text.substr(cut)) {
-      shown += *decoder.push(static_cast<uint8_t>(c));
-    }
+    for (const char c : text.substr(cut)) shown += *decoder.push(static_cast<uint8_t>(c));
     shown += decoder.finish();
     EXPECT_EQ(shown, cut == 0 ? text : cut < 3 ? "é🙂" : "🙂") << cut;
   }

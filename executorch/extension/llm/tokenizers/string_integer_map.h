@@ -28,9 +28,7 @@ class StringIntegerMap {
       const auto [at, added] = integers_.emplace(std::string(string_of(element)),
                                                  static_cast<TInteger>(integer_of(element)));
       // Strings of a map stay where they are.
-      if (added) {
-        strings_.emplace(at->second, &at->first);
-      }
+      if (added) strings_.emplace(at->second, &at->first);
     }
   }
   StringIntegerMap(StringIntegerMap&&) = default;

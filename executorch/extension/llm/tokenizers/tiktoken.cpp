@@ -40,21 +40,15 @@ Error Tiktoken::parse(std::string_view bytes) {
     ++line;
     std::string_view text = bytes.substr(0, bytes.find('\n'));
     bytes.remove_prefix(std::min(bytes.size(), text.size() + 1));
-    while (!text.empty() && (text.back() == '\r' || text.back() == ' ')) {
-      text.remove_suffix(1);
-    }
-    if (text.empty()) {
-      continue;
-    }
+    while (!text.empty() && (text.back() == '\r' || text.back() == ' ')) text.remove_suffix(1);
+    if (text.empty()) continue;
     const std::string where = "line " + std::to_string(line) + ": ";
     const size_t space = text.find(' ');
     if (space == std::string_view::npos) {
       return fail(Error::ParseFailure, where + "no space between base64 and rank");
     }
     const Result<std::string> token = base64::decode(text.substr(0, space));
-    if (!token.ok()) {
-      return fail(Error::Base64DecodeFailure, where + "not base64");
-    }
+    if (!token.ok()) return fail(Error::Base64DecodeFailure, where + "not base64");
     uint64_t rank = 0;
     const char* const end = text.data() + text.size();
     const auto [stop, error] = std::from_chars(text.data() + space + 1, end, rank);
@@ -66,9 +60,7 @@ Error Tiktoken::parse(std::string_view bytes) {
     }
     largest = std::max<size_t>(largest, rank);
   }
-  if (vocabulary_.size() == 0) {
-    return fail(Error::ParseFailure, "no tokens");
-  }
+  if (vocabulary_.size() == 0) return fail(Error::ParseFailure, "no tokens");
   return add_special_tokens(largest);
 }
 

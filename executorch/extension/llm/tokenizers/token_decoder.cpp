@@ -35,9 +35,7 @@ void clean_up(std::string& text) {
       {" .", "."},   {" ?", "?"},     {" !", "!"},    {" ,", ","},
       {" ' ", "'"},  {" n't", "n't"}, {" 'm", "'m"},  {" do not", " don't"},
       {" 's", "'s"}, {" 've", "'ve"}, {" 're", "'re"}};
-  for (const auto& [from, to] : kRules) {
-    replace_all(text, from, to);
-  }
+  for (const auto& [from, to] : kRules) replace_all(text, from, to);
 }
 
 Pieces byte_level(const Pieces& tokens) {
@@ -56,9 +54,7 @@ Pieces byte_fallback(const Pieces& tokens) {
     const bool is_byte = token.size() == 6 && token.compare(0, 3, "<0x") == 0 && token[5] == '>' &&
                          std::isxdigit(static_cast<uint8_t>(token[3])) != 0 &&
                          std::isxdigit(static_cast<uint8_t>(token[4])) != 0;
-    if (is_byte) {
-      value = static_cast<unsigned>(std::stoul(token.substr(3, 2), nullptr, 16));
-    }
+    if (is_byte) value = static_cast<unsigned>(std::stoul(token.substr(3, 2), nullptr, 16));
     result.push_back(is_byte ? std::string(1, static_cast<char>(value)) : token);
   }
   return result;
@@ -75,9 +71,7 @@ Function word_piece(const Json& config) {
         token = token.compare(0, prefix.size(), prefix) == 0 ? token.substr(prefix.size())
                                                              : " " + token;
       }
-      if (cleanup) {
-        clean_up(token);
-      }
+      if (cleanup) clean_up(token);
     }
     return result;
   };
@@ -141,18 +135,14 @@ Function ctc(const Json& config) {
   return [=](const Pieces& tokens) {
     Pieces result;
     for (size_t i = 0; i < tokens.size(); ++i) {
-      if (i > 0 && tokens[i] == tokens[i - 1]) {
-        continue;
-      }
+      if (i > 0 && tokens[i] == tokens[i - 1]) continue;
       std::string token = tokens[i];
       replace_all(token, pad, "");
       if (cleanup) {
         clean_up(token);
         replace_all(token, delimiter, " ");
       }
-      if (!token.empty()) {
-        result.push_back(std::move(token));
-      }
+      if (!token.empty()) result.push_back(std::move(token));
     }
     return result;
   };
@@ -162,56 +152,38 @@ Function sequence(const Json& config, std::string& message, int depth) {
   std::vector<TokenDecoder::Ptr> steps;
   for (const Json& step : at(config, "decoders")) {
     steps.push_back(make_decoder(step, message, depth + 1));
-    if (steps.back() == nullptr) {
-      return nullptr;
-    }
+    if (steps.back() == nullptr) return nullptr;
   }
   return [=](const Pieces& tokens) {
     Pieces result = tokens;
-    for (const TokenDecoder::Ptr& step : steps) {
-      result = step->decode(result);
-    }
+    for (const TokenDecoder::Ptr& step : steps) result = step->decode(result);
     return result;
   };
 }
 
 Function make_function(const Json& config, std::string& message, int depth) {
   const std::string type = string_at(config, "type");
-  if (type == "Sequence") {
-    return sequence(config, message, depth);
-  } else if (type == "ByteLevel") {
-    return byte_level;
-  } else if (type == "ByteFallback") {
-    return byte_fallback;
-  } else if (type == "WordPiece") {
-    return word_piece(config);
-  } else if (type == "Metaspace") {
-    return metaspace(config);
-  } else if (type == "BPEDecoder") {
-    return bpe(config);
-  } else if (type == "CTC") {
-    return ctc(config);
-  } else if (type == "Strip") {
-    return strip(config);
-  } else if (type == "Fuse") {
+  if (type == "Sequence") return sequence(config, message, depth);
+  if (type == "ByteLevel") return byte_level;
+  if (type == "ByteFallback") return byte_fallback;
+  if (type == "WordPiece") return word_piece(config);
+  if (type == "Metaspace") return metaspace(config);
+  if (type == "BPEDecoder") return bpe(config);
+  if (type == "CTC") return ctc(config);
+  if (type == "Strip") return strip(config);
+  if (type == "Fuse") {
     return [](const Pieces& tokens) {
       Pieces result(1);
-      for (const std::string& token : tokens) {
-        result[0] += token;
-      }
+      for (const std::string& token : tokens) result[0] += token;
       return result;
     };
   } else if (type == "Replace") {
     Json normalizer = config;
     const Normalizer::Ptr replace = make_normalizer(normalizer, message);
-    if (replace == nullptr) {
-      return nullptr;
-    }
+    if (replace == nullptr) return nullptr;
     return [=](const Pieces& tokens) {
       Pieces result;
-      for (const std::string& token : tokens) {
-        result.push_back(replace->normalize(token));
-      }
+      for (const std::string& token : tokens) result.push_back(replace->normalize(token));
       return result;
     };
   }

@@ -20,9 +20,7 @@ TokenDecoderConfig& TokenDecoderConfig::parse_json(const nlohmann::json& json_co
     strip_stop = count("stop");
   } else if (type == "Sequence") {
     const Json& steps = at(read, "decoders");
-    if (steps.is_array()) {
-      sequence_decoders.assign(steps.begin(), steps.end());
-    }
+    if (steps.is_array()) sequence_decoders.assign(steps.begin(), steps.end());
   }
   return *this;
 }

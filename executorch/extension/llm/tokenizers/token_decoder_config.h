@@ -94,9 +94,7 @@ class SequenceTokenDecoder : public TokenDecoder {
       : steps_(std::move(decoders)) {}
   std::vector<std::string> decode(const std::vector<std::string>& tokens) const override {
     std::vector<std::string> result = tokens;
-    for (const Ptr& step : steps_) {
-      result = step->decode(result);
-    }
+    for (const Ptr& step : steps_) result = step->decode(result);
     return result;
   }
 

@@ -18,9 +18,7 @@ using Ptr = std::unique_ptr<Tokenizer>;
 
 /// The tokenizer if it takes the bytes; else why not, behind the reasons of others.
 Ptr tried(Ptr tokenizer, const char* kind, std::string_view bytes, std::string& reasons) {
-  if (tokenizer->load_from_bytes(bytes) == Error::Ok) {
-    return tokenizer;
-  }
+  if (tokenizer->load_from_bytes(bytes) == Error::Ok) return tokenizer;
   reasons += (reasons.empty() ? "" : "; ") + std::string(kind) + ": " + tokenizer->error_message();
   return nullptr;
 }
@@ -66,9 +64,7 @@ std::string template_of(const Json& config) {
   const Json& value = at(config, "chat_template");
   if (value.is_array()) {
     for (const Json& entry : value) {
-      if (string_at(entry, "name") == "default") {
-        return string_at(entry, "template");
-      }
+      if (string_at(entry, "name") == "default") return string_at(entry, "template");
     }
   }
   return value.is_string() ? value.get<std::string>() : std::string();
@@ -76,9 +72,7 @@ std::string template_of(const Json& config) {
 
 void apply_config(Tokenizer& tokenizer, std::string_view bytes) {
   const Json config = Json::parse(bytes.begin(), bytes.end(), nullptr, false);
-  if (!config.is_object()) {
-    return;
-  }
+  if (!config.is_object()) return;
   tokenizer.set_chat_template(template_of(config));
   const auto token = [&](const char* key) {
     const Json& value = at(config, key);
@@ -88,20 +82,14 @@ void apply_config(Tokenizer& tokenizer, std::string_view bytes) {
   };
   const Result<uint64_t> bos = token("bos_token");
   const Result<uint64_t> eos = token("eos_token");
-  if (bos.ok()) {
-    tokenizer.set_bos_tok(*bos);
-  }
-  if (eos.ok()) {
-    tokenizer.set_eos_tok(*eos);
-  }
+  if (bos.ok()) tokenizer.set_bos_tok(*bos);
+  if (eos.ok()) tokenizer.set_eos_tok(*eos);
 }
 
 std::string file_or_nothing(const fs::path& path) {
   std::string message;
   std::error_code error;
-  if (!fs::is_regular_file(path, error)) {
-    return "";
-  }
+  if (!fs::is_regular_file(path, error)) return "";
   Result<std::string> bytes = read_file(path.string(), message);
   return bytes.ok() ? std::move(*bytes) : std::string();
 }
@@ -125,9 +113,7 @@ Ptr load(const std::string& given, std::string& reasons, const TokenizerOptions&
     }
   }
   Result<std::string> bytes = read_file(path.string(), reasons);
-  if (!bytes.ok()) {
-    return nullptr;
-  }
+  if (!bytes.ok()) return nullptr;
   const fs::path folder = path.parent_path();
   const std::string merges = file_or_nothing(folder / "merges.txt");
   Ptr tokenizer = by_content(*bytes, reasons, options, merges);
@@ -136,13 +122,9 @@ Ptr load(const std::string& given, std::string& reasons, const TokenizerOptions&
     return nullptr;
   }
   const std::string config = file_or_nothing(folder / "tokenizer_config.json");
-  if (!config.empty()) {
-    apply_config(*tokenizer, config);
-  }
+  if (!config.empty()) apply_config(*tokenizer, config);
   const std::string chat = file_or_nothing(folder / "chat_template.jinja");
-  if (!chat.empty()) {
-    tokenizer->set_chat_template(chat);
-  }
+  if (!chat.empty()) tokenizer->set_chat_template(chat);
   return tokenizer;
 }
 
@@ -156,9 +138,7 @@ Ptr guarded(std::string* error, const Load& load) {
   } catch (const std::exception& e) {
     reasons = e.what();
   }
-  if (tokenizer == nullptr && error != nullptr) {
-    *error = reasons;
-  }
+  if (tokenizer == nullptr && error != nullptr) *error = reasons;
   return tokenizer;
 }
 

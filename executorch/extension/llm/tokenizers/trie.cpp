@@ -35,9 +35,7 @@ class Places {
   /// The lowest base for which the nodes of all children are free. Skips regions in which many
   /// bases were tried.
   uint32_t find_base(const std::vector<Branch>& children) {
-    while (first_free_ < taken_.size() && taken_[first_free_]) {
-      ++first_free_;
-    }
+    while (first_free_ < taken_.size() && taken_[first_free_]) ++first_free_;
     const uint32_t lowest = children.front().node;
     uint32_t base = first_free_ > lowest ? first_free_ - lowest : 1;
     for (uint32_t tries = 0;; ++base) {
@@ -78,9 +76,7 @@ void Trie::build(std::vector<std::pair<std::string, uint32_t>> entries) {
       units_[branch.node].value = branch.depth == 0 ? kNoToken : entries[first].second;
     }
     split(entries, first, branch.end, branch.depth, children);
-    if (children.empty()) {
-      continue;
-    }
+    if (children.empty()) continue;
     const uint32_t base = places.find_base(children);
     units_.resize(places.size());
     units_[branch.node].base = base;

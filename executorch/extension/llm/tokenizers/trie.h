@@ -31,9 +31,7 @@ class Trie {
     uint32_t node = 0;
     for (size_t i = 0; i < text.size(); ++i) {
       node = child(node, text[i]);
-      if (node == 0) {
-        break;
-      }
+      if (node == 0) break;
       if (units_[node].value != kNoToken) {
         found = units_[node].value;
         length = i + 1;

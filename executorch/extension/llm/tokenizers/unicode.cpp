@@ -24,9 +24,7 @@ class Digits {
     for (int shift = 0;; shift += 5) {
       const uint32_t digit = value_of(*at_++);
       value |= (digit & 31) << shift;
-      if (digit < 32) {
-        return value;
-      }
+      if (digit < 32) return value;
     }
   }
   int32_t next_signed() {
@@ -88,14 +86,10 @@ const internal::Tables& make_tables() {
     const uint8_t* const values = flat.data() + block * 128;
     const std::string_view key(reinterpret_cast<const char*>(values), 128);
     const auto [found, is_new] = blocks.emplace(key, static_cast<uint16_t>(blocks.size()));
-    if (is_new) {
-      t.class_of.insert(t.class_of.end(), values, values + 128);
-    }
+    if (is_new) t.class_of.insert(t.class_of.end(), values, values + 128);
     t.block_of[block] = found->second;
   }
-  for (uint32_t c = 0; c < 128; ++c) {
-    t.ascii_scan[c] = t.scan[flat[c]];
-  }
+  for (uint32_t c = 0; c < 128; ++c) t.ascii_scan[c] = t.scan[flat[c]];
   for (const char c : {'\t', '\n', '\v', '\f', '\r'}) {
     t.ascii_scan[static_cast<uint8_t>(c)] = kSpace;
   }
@@ -173,19 +167,13 @@ void append_lower(std::string& text, uint32_t c) {
     utf8::append(text, c);
     return;
   }
-  for (const char32_t to : found->second) {
-    utf8::append(text, to);
-  }
+  for (const char32_t to : found->second) utf8::append(text, to);
 }
 
 uint32_t fold(uint32_t c) {
-  if (c < 128) {
-    return c >= 'A' && c <= 'Z' ? c + 32 : c;
-  }
+  if (c < 128) return c >= 'A' && c <= 'Z' ? c + 32 : c;
   const Maps& m = maps();
-  if (const auto found = m.folded.find(c); found != m.folded.end()) {
-    return found->second[0];
-  }
+  if (const auto found = m.folded.find(c); found != m.folded.end()) return found->second[0];
   const auto found = m.lower.find(c);
   return found != m.lower.end() && found->second.size() == 1 ? found->second[0] : c;
 }
@@ -195,9 +183,7 @@ std::vector<uint32_t> same_but_for_case(uint32_t c) {
   std::vector<uint32_t> all{wanted};
   for (const Mapping* mapping : {&maps().lower, &maps().folded}) {
     for (const auto& entry : *mapping) {
-      if (fold(entry.first) == wanted) {
-        all.push_back(entry.first);
-      }
+      if (fold(entry.first) == wanted) all.push_back(entry.first);
     }
   }
   return all;

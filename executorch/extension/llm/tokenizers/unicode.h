@@ -95,12 +95,8 @@ inline Category category(uint32_t c) {
 }
 inline uint8_t scan_class(uint32_t c) {
   const internal::Tables& t = internal::tables;
-  if (c < 128) {
-    return t.ascii_scan[c];
-  }
-  if (c == 0x85) {
-    return kSpace;
-  }
+  if (c < 128) return t.ascii_scan[c];
+  if (c == 0x85) return kSpace;
   return c >= 0x110000 ? 0 : t.scan[t.class_of[t.block_of[c >> 7] * 128u + (c & 127)]];
 }
 inline bool is_space(uint32_t c) {

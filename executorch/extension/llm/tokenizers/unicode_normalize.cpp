@@ -29,9 +29,7 @@ void decompose(uint32_t c, bool compatible, std::u32string& out) {
     const uint32_t index = c - kSyllables;
     out += static_cast<char32_t>(kLead + index / (kVowels * kTails));
     out += static_cast<char32_t>(kVowel + index / kTails % kVowels);
-    if (index % kTails != 0) {
-      out += static_cast<char32_t>(kTail + index % kTails);
-    }
+    if (index % kTails != 0) out += static_cast<char32_t>(kTail + index % kTails);
     return;
   }
   const Maps& m = maps();
@@ -57,9 +55,7 @@ void reorder(std::u32string& text) {
       continue;
     }
     size_t end = i;
-    while (end < text.size() && combining_class(text[end]) != 0) {
-      ++end;
-    }
+    while (end < text.size() && combining_class(text[end]) != 0) ++end;
     std::stable_sort(text.begin() + static_cast<std::ptrdiff_t>(i),
                      text.begin() + static_cast<std::ptrdiff_t>(end), [](char32_t a, char32_t b) {
                        return combining_class(a) < combining_class(b);
@@ -96,9 +92,7 @@ void compose(std::u32string& text) {
         continue;
       }
     }
-    if (own_class == 0) {
-      starter = written;
-    }
+    if (own_class == 0) starter = written;
     last_class = own_class;
     text[written++] = c;
   }
@@ -107,24 +101,16 @@ void compose(std::u32string& text) {
 
 /// Whether a text of such characters only is already in the normal form.
 bool stays(uint32_t c, Form form) {
-  if (c < 0xa0 || (c < 0x300 && form == Form::kNfc)) {
-    return true;
-  }
+  if (c < 0xa0 || (c < 0x300 && form == Form::kNfc)) return true;
   const Maps& m = maps();
   const bool compatible = form == Form::kNfkc || form == Form::kNfkd;
-  if (combining_class(c) != 0 || (compatible && m.compatible.count(c) != 0)) {
-    return false;
-  }
+  if (combining_class(c) != 0 || (compatible && m.compatible.count(c) != 0)) return false;
   if (form == Form::kNfd || form == Form::kNfkd) {
     return !is_syllable(c) && m.canonical.count(c) == 0;
   }
-  if ((c >= kVowel && c < kTail + kTails) || m.seconds.count(c) != 0) {
-    return false;
-  }
+  if ((c >= kVowel && c < kTail + kTails) || m.seconds.count(c) != 0) return false;
   const auto found = m.canonical.find(c);
-  if (found == m.canonical.end()) {
-    return true;
-  }
+  if (found == m.canonical.end()) return true;
   // Some characters decompose, and their parts do not compose to them again.
   std::u32string again = found->second;
   compose(again);
@@ -138,14 +124,10 @@ std::string normalize(std::string_view text, Form form) {
   const char* at = text.data();
   while (at < end) {
     const utf8::Character c = utf8::decode(at, end);
-    if (!stays(c.code_point, form)) {
-      break;
-    }
+    if (!stays(c.code_point, form)) break;
     at += c.length;
   }
-  if (at == end) {
-    return std::string(text);
-  }
+  if (at == end) return std::string(text);
   const bool compatible = form == Form::kNfkc || form == Form::kNfkd;
   std::u32string characters;
   for (at = text.data(); at < end;) {
@@ -154,14 +136,10 @@ std::string normalize(std::string_view text, Form form) {
     at += c.length;
   }
   reorder(characters);
-  if (form == Form::kNfc || form == Form::kNfkc) {
-    compose(characters);
-  }
+  if (form == Form::kNfc || form == Form::kNfkc) compose(characters);
   std::string result;
   result.reserve(text.size());
-  for (const char32_t c : characters) {
-    utf8::append(result, c);
-  }
+  for (const char32_t c : characters) utf8::append(result, c);
   return result;
 }
 
@@ -211,9 +189,7 @@ size_t grapheme_length(std::string_view text) {
       joins |= picture_and_joiner && now == kPictographic;
       joins |= regional % 2 == 1 && before == kRegional && now == kRegional;
     }
-    if (!joins) {
-      break;
-    }
+    if (!joins) break;
     picture_and_joiner = picture && now == kZwj;
     picture = now == kPictographic || (picture && now == kExtend);
     regional = now == kRegional ? regional + 1 : 0;

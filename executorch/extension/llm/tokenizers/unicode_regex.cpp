@@ -61,9 +61,7 @@ class Matcher {
   bool step(const Instruction& i, uint32_t& pc, const char*& at) {
     switch (i.op) {
       case Op::kSet: {
-        if (at == end_) {
-          return false;
-        }
+        if (at == end_) return false;
         const utf8::Character c = utf8::decode(at, end_);
         at += c.length;
         ++pc;
@@ -109,21 +107,15 @@ class Matcher {
     size_t count = 0;
     while (count < i.c && at < end_) {
       const utf8::Character c = utf8::decode(at, end_);
-      if (!set.has(c.code_point)) {
-        break;
-      }
+      if (!set.has(c.code_point)) break;
       at += c.length;
       ++count;
       least = count == i.b ? at : least;
     }
     steps_ -= std::min(steps_, count / 16);
-    if (count < i.b) {
-      return false;
-    }
+    if (count < i.b) return false;
     ++pc;
-    if (at != least) {
-      frames_.push_back({pc, kShrink, at, least});
-    }
+    if (at != least) frames_.push_back({pc, kShrink, at, least});
     return true;
   }
 
@@ -131,9 +123,7 @@ class Matcher {
     const char* start = at;
     if (i.c != kNone) {
       for (uint32_t n = 0; n < i.c; ++n) {
-        if (start == begin_) {
-          return false;
-        }
+        if (start == begin_) return false;
         start = before(start);
       }
     }
@@ -148,9 +138,7 @@ class Matcher {
         frame.at = before(frame.at);
         pc = frame.pc;
         at = frame.at;
-        if (frame.at == frame.least) {
-          frames_.pop_back();
-        }
+        if (frame.at == frame.least) frames_.pop_back();
         return true;
       }
       if (frame.reg != kNone) {
@@ -171,9 +159,7 @@ class Matcher {
   const char* before(const char* at) const {
     const auto continues = [](char c) { return (static_cast<uint8_t>(c) & 0xc0) == 0x80; };
     const char* start = at - 1;
-    while (start > begin_ && at - start < 4 && continues(*start)) {
-      --start;
-    }
+    while (start > begin_ && at - start < 4 && continues(*start)) --start;
     // Only the first byte of a character decodes to more than one byte.
     const bool ends_here = start + utf8::decode(start, end_).length == at;
     return ends_here ? start : at - 1;
@@ -232,9 +218,7 @@ std::string UnicodeRegex::take_failure() {
 }
 
 bool UnicodeRegex::find_all(std::string_view text, std::vector<Match>& matches) const {
-  if (program_.code.empty()) {
-    return true;
-  }
+  if (program_.code.empty()) return true;
   Matcher matcher(program_, text);
   const char* const begin = text.data();
   const char* const end = begin + text.size();
@@ -285,12 +269,8 @@ std::string IRegex::escape(const std::string& input) {
 
 Result<std::unique_ptr<IRegex>> create_regex(const std::string& pattern) {
   auto made = std::make_unique<UnicodeRegex>();
-  if (made->compile(pattern) == Error::Ok) {
-    return std::unique_ptr<IRegex>(std::move(made));
-  }
-  if (fallback() != nullptr) {
-    return fallback()(pattern);
-  }
+  if (made->compile(pattern) == Error::Ok) return std::unique_ptr<IRegex>(std::move(made));
+  if (fallback() != nullptr) return fallback()(pattern);
   TK_LOG(Error, "regular expression: %s", made->message().c_str());
   return Error::RegexFailure;
 }

@@ -22,9 +22,7 @@ struct Character {
 inline Character decode(const char* text, const char* end) {
   const auto byte = [&](size_t i) { return static_cast<uint8_t>(text[i]); };
   const uint32_t first = byte(0);
-  if (first < 0x80) {
-    return {first, 1, true};
-  }
+  if (first < 0x80) return {first, 1, true};
   const size_t available = static_cast<size_t>(end - text);
   // The second byte's range depends on the first: no overlong forms, surrogates, or beyond
   // U+10FFFF.
@@ -46,9 +44,7 @@ inline Character decode(const char* text, const char* end) {
   }
   uint32_t code_point = first & (0x7f >> length);
   for (uint32_t i = 1; i < length; ++i) {
-    if (i >= available || byte(i) < low || byte(i) > high) {
-      return {kReplacement, i, false};
-    }
+    if (i >= available || byte(i) < low || byte(i) > high) return {kReplacement, i, false};
     code_point = code_point << 6 | (byte(i) & 0x3f);
     low = 0x80;
     high = 0xbf;

@@ -45,12 +45,8 @@ Error VocabTokenizer::read_merges() {
   for (size_t line = 1; !rest.empty(); ++line) {
     std::string_view text = rest.substr(0, rest.find('\n'));
     rest.remove_prefix(std::min(rest.size(), text.size() + 1));
-    if (!text.empty() && text.back() == '\r') {
-      text.remove_suffix(1);
-    }
-    if (text.empty() || text.substr(0, 8) == "#version") {
-      continue;
-    }
+    if (!text.empty() && text.back() == '\r') text.remove_suffix(1);
+    if (text.empty() || text.substr(0, 8) == "#version") continue;
     const size_t space = text.find(' ');
     const std::string where = "merges, line " + std::to_string(line) + ": ";
     if (space == std::string_view::npos || !byte_alphabet::decode(text.substr(0, space), left) ||
@@ -83,12 +79,8 @@ bool VocabTokenizer::encode_text(std::string_view text, std::vector<uint64_t>& t
   for (size_t i = 0; i < text.size(); ++i) {
     const auto c = static_cast<uint8_t>(text[i]);
     const bool mark = c > 32 && c < 127 && !std::isalnum(c);
-    if (c == ' ' || mark) {
-      finish(i);
-    }
-    if (mark) {
-      finish(i + 1);
-    }
+    if (c == ' ' || mark) finish(i);
+    if (mark) finish(i + 1);
   }
   finish(text.size());
   return true;

@@ -29,26 +29,18 @@ void BytesMap::grow() {
   for (const Slot& slot : old) {
     if (slot.value != kNoToken) {
       size_t i = hash_bytes(bytes_.data() + slot.offset, slot.length) & mask_;
-      while (slots_[i].value != kNoToken) {
-        i = (i + 1) & mask_;
-      }
+      while (slots_[i].value != kNoToken) i = (i + 1) & mask_;
       slots_[i] = slot;
     }
   }
 }
 
 bool BytesMap::insert(std::string_view key, uint32_t value) {
-  if (bytes_.size() + key.size() > kMaxBytes || find(key) != kNoToken) {
-    return false;
-  }
-  if (slots_.empty() || count_ * 2 >= slots_.size()) {
-    grow();
-  }
+  if (bytes_.size() + key.size() > kMaxBytes || find(key) != kNoToken) return false;
+  if (slots_.empty() || count_ * 2 >= slots_.size()) grow();
   const uint64_t hash = hash_bytes(key.data(), key.size());
   size_t i = hash & mask_;
-  while (slots_[i].value != kNoToken) {
-    i = (i + 1) & mask_;
-  }
+  while (slots_[i].value != kNoToken) i = (i + 1) & mask_;
   slots_[i] = {static_cast<uint32_t>(hash >> 32), static_cast<uint32_t>(bytes_.size()),
                static_cast<uint32_t>(key.size()), value};
   bytes_ += key;
@@ -70,9 +62,7 @@ void PairMap::insert(uint32_t left, uint32_t right, Merge merge) {
   }
   const uint64_t key = static_cast<uint64_t>(left) << 32 | right;
   size_t i = mix(key, 0) & mask_;
-  while (slots_[i].key != kEmpty && slots_[i].key != key) {
-    i = (i + 1) & mask_;
-  }
+  while (slots_[i].key != kEmpty && slots_[i].key != key) i = (i + 1) & mask_;
   count_ += slots_[i].key == kEmpty ? 1 : 0;
   slots_[i] = {key, merge};
 }
@@ -83,18 +73,14 @@ bool Vocabulary::add(std::string_view piece, uint64_t token) {
       !map_.insert(piece, static_cast<uint32_t>(token))) {
     return false;
   }
-  if (token >= spans_.size()) {
-    spans_.resize(token + 1);
-  }
+  if (token >= spans_.size()) spans_.resize(token + 1);
   spans_[token] = {static_cast<uint32_t>(bytes_.size()), static_cast<uint32_t>(piece.size())};
   bytes_ += piece;
   return true;
 }
 
 bool Vocabulary::add_beside(std::string_view piece, uint64_t token) {
-  if (!add(piece, token)) {
-    return false;
-  }
+  if (!add(piece, token)) return false;
   spans_[token].is_beside = true;
   return true;
 }

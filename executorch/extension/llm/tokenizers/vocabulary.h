@@ -38,15 +38,11 @@ class BytesMap {
   bool insert(std::string_view key, uint32_t value);
   /// The number of a key; kNoToken if it does not exist.
   uint32_t find(std::string_view key) const {
-    if (slots_.empty()) {
-      return kNoToken;
-    }
+    if (slots_.empty()) return kNoToken;
     const uint64_t hash = hash_bytes(key.data(), key.size());
     for (size_t i = hash & mask_;; i = (i + 1) & mask_) {
       const Slot& slot = slots_[i];
-      if (slot.value == kNoToken) {
-        return kNoToken;
-      }
+      if (slot.value == kNoToken) return kNoToken;
       if (slot.hash == static_cast<uint32_t>(hash >> 32) && slot.length == key.size() &&
           std::memcmp(bytes_.data() + slot.offset, key.data(), key.size()) == 0) {
         return slot.value;
@@ -80,18 +76,12 @@ class PairMap {
   /// Adds a pair's merge, or replaces it.
   void insert(uint32_t left, uint32_t right, Merge merge);
   const Merge* find(uint32_t left, uint32_t right) const {
-    if (slots_.empty()) {
-      return nullptr;
-    }
+    if (slots_.empty()) return nullptr;
     const uint64_t key = static_cast<uint64_t>(left) << 32 | right;
     for (size_t i = mix(key, 0) & mask_;; i = (i + 1) & mask_) {
       const Slot& slot = slots_[i];
-      if (slot.key == key) {
-        return &slot.merge;
-      }
-      if (slot.key == kEmpty) {
-        return nullptr;
-      }
+      if (slot.key == key) return &slot.merge;
+      if (slot.key == kEmpty) return nullptr;
     }
   }
   size_t size() const { return count_; }

@@ -22,12 +22,8 @@ class CharacterBpe : public WordModel {
     whole_words_ = bool_at(model, "ignore_merges", false);
     vocabulary_ = &vocabulary;
     unknown_ = vocabulary.find(string_at(model, "unk_token"));
-    if (string_at(model, "unk_token").empty()) {
-      unknown_ = kNoToken;
-    }
-    if (bool_at(model, "byte_fallback", false)) {
-      bytes_ = byte_tokens(vocabulary);
-    }
+    if (string_at(model, "unk_token").empty()) unknown_ = kNoToken;
+    if (bool_at(model, "byte_fallback", false)) bytes_ = byte_tokens(vocabulary);
     uint32_t rank = 0;
     // Words are spelled differently where they begin and end, and what is dropped leaves
     // neighbours behind that may merge.
@@ -73,9 +69,7 @@ class CharacterBpe : public WordModel {
     size_t begin = 0;
     while (begin < word.size()) {
       size_t end = begin;
-      while (word.substr(end, 3) == kSpace) {
-        end += 3;
-      }
+      while (word.substr(end, 3) == kSpace) end += 3;
       end = std::min(word.find(kSpace, end), word.size());
       (*lease).append(word.substr(begin, end - begin), limit, tokens, encode_one);
       begin = end;
@@ -84,9 +78,7 @@ class CharacterBpe : public WordModel {
 
  private:
   static bool goes_on_behind_word(std::string_view token) {
-    while (token.substr(0, 3) == kSpace) {
-      token.remove_prefix(3);
-    }
+    while (token.substr(0, 3) == kSpace) token.remove_prefix(3);
     return token.find(kSpace) != std::string_view::npos;
   }
 
@@ -125,9 +117,7 @@ class CharacterBpe : public WordModel {
       after_unknown = unknown;
     }
     merge_symbols(symbols, pairs_);
-    for (const Symbol& symbol : symbols) {
-      tokens.push_back(symbol.token);
-    }
+    for (const Symbol& symbol : symbols) tokens.push_back(symbol.token);
   }
 
   bool as_bytes(std::string_view piece, uint32_t start, std::vector<Symbol>& symbols) const {
@@ -222,9 +212,7 @@ class Unigram : public WordModel {
     }
     if (bool_at(model, "byte_fallback", false)) {
       bytes_ = byte_tokens(vocabulary);
-      if (std::count(bytes_.begin(), bytes_.end(), kNoToken) != 0) {
-        bytes_.clear();
-      }
+      if (std::count(bytes_.begin(), bytes_.end(), kNoToken) != 0) bytes_.clear();
     }
     std::vector<std::pair<std::string, uint32_t>> entries;
     double lowest = std::numeric_limits<double>::infinity();
@@ -260,18 +248,14 @@ class Unigram : public WordModel {
       uint32_t node = 0;
       for (size_t i = start; i < word.size(); ++i) {
         node = trie_.child(node, word[i]);
-        if (node == 0) {
-          break;
-        }
+        if (node == 0) break;
         const uint32_t token = trie_.value(node);
         if (token != kNoToken) {
           offer(best[i + 1], score + scores_[token], start, token);
           has_single |= i + 1 - start == length;
         }
       }
-      if (!has_single) {
-        offer(best[start + length], score + unknown_score_, start, kNoToken);
-      }
+      if (!has_single) offer(best[start + length], score + unknown_score_, start, kNoToken);
       start += length;
     }
     const size_t first = tokens.size();
@@ -291,9 +275,7 @@ class Unigram : public WordModel {
       after_unknown = unknown;
     }
     std::reverse(tokens.begin() + static_cast<std::ptrdiff_t>(first), tokens.end());
-    if (best.capacity() > 65536) {
-      best = {};
-    }
+    if (best.capacity() > 65536) best = {};
   }
 
  private:
@@ -314,9 +296,7 @@ class WordLevel : public WordModel {
   void encode(std::string_view word, std::vector<uint64_t>& tokens) const override {
     const uint32_t found = vocabulary_->find_of_model(word);
     const uint32_t token = found == kNoToken ? unknown_ : found;
-    if (token != kNoToken) {
-      tokens.push_back(token);
-    }
+    if (token != kNoToken) tokens.push_back(token);
   }
 
  private:
@@ -349,14 +329,10 @@ bool read_merge(const Json& merge, std::string& left, std::string& right) {
     right = merge[1].get<std::string>();
     return true;
   }
-  if (!merge.is_string()) {
-    return false;
-  }
+  if (!merge.is_string()) return false;
   const std::string& text = merge.get_ref<const std::string&>();
   const size_t space = text.find(' ');
-  if (space == std::string::npos || text.find(' ', space + 1) != std::string::npos) {
-    return false;
-  }
+  if (space == std::string::npos || text.find(' ', space + 1) != std::string::npos) return false;
   left = text.substr(0, space);
   right = text.substr(space + 1);
   return true;
@@ -410,15 +386,10 @@ std::unique_ptr<WordModel> make_word_model(const Json& model, const Vocabulary& 
     type = at(model, "merges").is_array() ? "BPE" : at(model, "vocab").is_array() ? "Unigram" : "";
   }
   const bool has_scores = at(model, "vocab").is_array();
-  if (type == "BPE" && !has_scores) {
-    return loaded<CharacterBpe>(model, vocabulary, message);
-  } else if (type == "WordPiece" && !has_scores) {
-    return loaded<WordPiece>(model, vocabulary, message);
-  } else if (type == "Unigram" && has_scores) {
-    return loaded<Unigram>(model, vocabulary, message);
-  } else if (type == "WordLevel" && !has_scores) {
-    return loaded<WordLevel>(model, vocabulary, message);
-  }
+  if (type == "BPE" && !has_scores) return loaded<CharacterBpe>(model, vocabulary, message);
+  if (type == "WordPiece" && !has_scores) return loaded<WordPiece>(model, vocabulary, message);
+  if (type == "Unigram" && has_scores) return loaded<Unigram>(model, vocabulary, message);
+  if (type == "WordLevel" && !has_scores) return loaded<WordLevel>(model, vocabulary, message);
   message = "unknown model " + type + ", or its vocabulary is of another model";
   return nullptr;
 }

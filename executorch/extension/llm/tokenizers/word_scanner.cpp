@@ -50,9 +50,7 @@ std::optional<WordPattern> known_pattern(std::string_view regex, regex::Dialect 
     return std::nullopt;
   }
   for (const Known& known : kKnown) {
-    if (known.regex == regex) {
-      return known.pattern;
-    }
+    if (known.regex == regex) return known.pattern;
   }
   return std::nullopt;
 }
@@ -62,21 +60,15 @@ namespace internal {
 /// The end of `'s`, `'t`, `'re`, `'ve`, `'m`, `'ll` or `'d` at `at`, or null.
 const char* WordScanner::contraction(const char* at, bool any_case) const {
   const auto letter = [&](const char*& position) -> uint32_t {
-    if (position >= end) {
-      return 0;
-    }
+    if (position >= end) return 0;
     const utf8::Character c = utf8::decode(position, end);
     position += c.length;
     return any_case ? unicode::fold(c.code_point) : c.code_point;
   };
   const char* after = at + 1;
   const uint32_t first = letter(after);
-  if (first == 's' || first == 't' || first == 'm' || first == 'd') {
-    return after;
-  }
-  if (first != 'l' && first != 'r' && first != 'v') {
-    return nullptr;
-  }
+  if (first == 's' || first == 't' || first == 'm' || first == 'd') return after;
+  if (first != 'l' && first != 'r' && first != 'v') return nullptr;
   return letter(after) == (first == 'l' ? uint32_t{'l'} : uint32_t{'e'}) ? after : nullptr;
 }
 
@@ -89,15 +81,11 @@ const char* WordScanner::case_run(const char* at, bool needs_small) const {
   uint32_t length;
   while (run < end) {
     const uint8_t c = class_at(run, length);
-    if ((c & unicode::kStart) == 0) {
-      break;
-    }
+    if ((c & unicode::kStart) == 0) break;
     last_both = c & unicode::kGoOn ? run + length : last_both;
     run += length;
   }
-  if (!needs_small) {
-    return run == at ? nullptr : skip(run, unicode::kGoOn);
-  }
+  if (!needs_small) return run == at ? nullptr : skip(run, unicode::kGoOn);
   const char* const small = skip(run, unicode::kGoOn);
   // If no small letter follows, the match ends after the last letter that may be either.
   return small != run ? small : last_both;
@@ -130,19 +118,13 @@ const char* WordScanner::spaces(const char* at) const {
   uint32_t length;
   while (run < end) {
     const uint8_t c = class_at(run, length);
-    if ((c & unicode::kSpace) == 0) {
-      break;
-    }
+    if ((c & unicode::kSpace) == 0) break;
     last = run;
     run += length;
     newline = c & unicode::kNewline ? run : newline;
   }
-  if (pattern.last_spaces_together && run == end) {
-    return run;
-  }
-  if (pattern.newlines_are_words && newline != nullptr) {
-    return newline;
-  }
+  if (pattern.last_spaces_together && run == end) return run;
+  if (pattern.newlines_are_words && newline != nullptr) return newline;
   return run == end || last == at ? run : last;
 }
 

@@ -69,9 +69,7 @@ struct WordScanner {
   /// The end of the characters from `at` on that have one of `bits`.
   const char* skip(const char* at, uint8_t bits) const {
     uint32_t length;
-    while (at < end && (class_at(at, length) & bits) != 0) {
-      at += length;
-    }
+    while (at < end && (class_at(at, length) & bits) != 0) at += length;
     return at;
   }
   const char* skip_symbols(const char* at) const {
@@ -95,36 +93,24 @@ struct WordScanner {
                         pattern.contractions == WordPattern::Contractions::kAnyCase)) {
       const char* const after =
           contraction(at, pattern.contractions == WordPattern::Contractions::kAnyCase);
-      if (after != nullptr) {
-        return after;
-      }
+      if (after != nullptr) return after;
     }
     uint32_t length;
     const uint8_t first = class_at(at, length);
     const char* const next = at + length;
     if constexpr (kLetters == Letters::kByCase) {
-      if (const char* const after = by_case(at)) {
-        return after;
-      }
+      if (const char* const after = by_case(at)) return after;
     } else {
-      if (first & unicode::kLetter) {
-        return skip(next, unicode::kLetter);
-      }
+      if (first & unicode::kLetter) return skip(next, unicode::kLetter);
       const bool may_lead = kLetters == Letters::kAfterSpace
                                 ? *at == ' '
                                 : (first & (unicode::kNumber | unicode::kNewline)) == 0;
-      if (may_lead && (class_at(next) & unicode::kLetter)) {
-        return skip(next, unicode::kLetter);
-      }
+      if (may_lead && (class_at(next) & unicode::kLetter)) return skip(next, unicode::kLetter);
     }
-    if (first & unicode::kNumber) {
-      return digits(next);
-    }
+    if (first & unicode::kNumber) return digits(next);
     if (*at == ' ' && next < end) {
       const uint8_t second = class_at(next);
-      if (pattern.digits == 0 && (second & unicode::kNumber)) {
-        return digits(next);
-      }
+      if (pattern.digits == 0 && (second & unicode::kNumber)) return digits(next);
       if ((second & (unicode::kLetter | unicode::kNumber | unicode::kSpace)) == 0) {
         return after_symbols(skip_symbols(next));
       }
@@ -135,9 +121,7 @@ struct WordScanner {
   }
 
   const char* digits(const char* at) const {
-    if (pattern.digits == 0) {
-      return skip(at, unicode::kNumber);
-    }
+    if (pattern.digits == 0) return skip(at, unicode::kNumber);
     uint32_t length;
     for (int n = 1; n < pattern.digits && at < end && (class_at(at, length) & unicode::kNumber);
          ++n) {

@@ -71,9 +71,7 @@ std::optional<int64_t> gather_along(const AlongDim& along, size_t element_size, 
                                               const Tensor& index, int64_t dim, bool any_along) {
   const Shape a = at_least_1d(self).shape, b = at_least_1d(index).shape;
   bool fits = a.ndim() == b.ndim();
-  for (int64_t d = 0; fits && d < a.ndim(); ++d) {
-    fits = (any_along && d == dim) || b[d] <= a[d];
-  }
+  for (int64_t d = 0; fits && d < a.ndim(); ++d) fits = (any_along && d == dim) || b[d] <= a[d];
   ET_REQUIRE(ctx, fits, InvalidArgument, false,
              "%s: index of shape %s does not fit %s of shape %s along dim %" PRId64, op,
              ShapeText(index).c_str(), what, ShapeText(self).c_str(), dim);

@@ -108,9 +108,7 @@ void for_each_run(const Loop& loop, F&& f) {
       ++index[d];
       for (int k = 0; k < loop.n_operands; ++k) offsets[k] += loop.strides[k][d];
       if (index[d] < loop.sizes[d]) break;
-      for (int k = 0; k < loop.n_operands; ++k) {
-        offsets[k] -= loop.strides[k][d] * loop.sizes[d];
-      }
+      for (int k = 0; k < loop.n_operands; ++k) offsets[k] -= loop.strides[k][d] * loop.sizes[d];
       index[d] = 0;
     }
     if (d < 0) return;

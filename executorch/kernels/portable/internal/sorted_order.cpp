@@ -36,9 +36,7 @@ void sort_by_byte(uint64_t* words, int64_t n, int shift) {
   for (int64_t b = 0; b < kBuckets; ++b) {
     while (next[b] < ends[b]) {
       uint64_t word = words[next[b]];
-      for (int64_t to; (to = byte_of(word, shift)) != b;) {
-        std::swap(word, words[next[to]++]);
-      }
+      for (int64_t to; (to = byte_of(word, shift)) != b;) std::swap(word, words[next[to]++]);
       words[next[b]++] = word;
     }
   }

@@ -87,9 +87,7 @@ void copy_layout(const void* src, ScalarType src_type, const Layout& from, void*
 }
 
 void Layout::erase(int64_t dim) {
-  for (int64_t d = dim; d + 1 < shape.ndim(); ++d) {
-    strides[d] = strides[d + 1];
-  }
+  for (int64_t d = dim; d + 1 < shape.ndim(); ++d) strides[d] = strides[d + 1];
   shape.erase(dim);
 }
 
@@ -251,9 +249,7 @@ void StridedLoop::convert_rows(const Dim* dims, size_t n, const void* src, Scala
   }
   executorch::cpu::parallel_for(rows, std::max<int64_t>(kGrain / row.size, 1),
                                 [&](int64_t begin, int64_t end) {
-                                  for (int64_t r = begin; r < end; ++r) {
-                                    convert_row(r, 0, row.size);
-                                  }
+                                  for (int64_t r = begin; r < end; ++r) convert_row(r, 0, row.size);
                                 });
 }
 

@@ -24,9 +24,7 @@ double value_of(uint16_t bits, int exponent_bits, int fraction_bits) {
   const int exponent = (bits >> fraction_bits) & ((1 << exponent_bits) - 1);
   const double fraction = bits & ((1 << fraction_bits) - 1);
   const double sign = (bits & 0x8000) != 0 ? -1 : 1;
-  if (exponent == (1 << exponent_bits) - 1) {
-    return fraction != 0 ? std::nan("") : sign * INFINITY;
-  }
+  if (exponent == (1 << exponent_bits) - 1) return fraction != 0 ? std::nan("") : sign * INFINITY;
   const double significand = exponent == 0 ? fraction : fraction + (1 << fraction_bits);
   return sign * std::ldexp(significand, (exponent == 0 ? 1 : exponent) - bias - fraction_bits);
 }
@@ -150,9 +148,7 @@ TEST(SafeNumerics, OverflowIsReported) {
 
 TEST(Irange, CountsAndIsEmptyBackwards) {
   int sum = 0;
-  for (const auto i : c10::irange(2, 5)) {
-    sum += i;
-  }
+  for (const auto i : c10::irange(2, 5)) sum += i;
   EXPECT_EQ(sum, 9);
   for (const auto i : c10::irange(3, 1)) {
     FAIL() << i;

@@ -67,25 +67,19 @@ Error TensorImpl::resize(ArrayRef<SizesType> new_sizes) {
   const size_t bytes = rank * sizeof(SizesType);
   const bool same =
       new_sizes.size() == rank && (rank == 0 || memcmp(new_sizes.data(), sizes_, bytes) == 0);
-  if (same) {
-    return Error::Ok;
-  }
+  if (same) return Error::Ok;
   const auto log_change = [&](const char* reason) {
     ET_LOG(Error, "resize: cannot change %s to %s: %s",
            tensor_shape_to_c_string({sizes_, rank}).data(),
            tensor_shape_to_c_string({new_sizes.data(), new_sizes.size()}).data(), reason);
     return Error::NotSupported;
   };
-  if (new_sizes.size() != rank) {
-    return log_change("the rank of a tensor is fixed");
-  }
+  if (new_sizes.size() != rank) return log_change("the rank of a tensor is fixed");
   if (shape_dynamism_ == TensorShapeDynamism::STATIC) {
     return log_change("the shape of this tensor is static");
   }
   const Result<ssize_t> new_numel = safe_numel(new_sizes.data(), dim_);
-  if (!new_numel.ok()) {
-    return new_numel.error();
-  }
+  if (!new_numel.ok()) return new_numel.error();
   if (static_cast<size_t>(*new_numel) > capacity()) {
     return log_change("it has no room for that many elements");
   }

@@ -21,12 +21,8 @@ inline void copy(KernelRuntimeContext& context, Span<EValue*> args) {
   context.add_steps(steps_of_copy);
   const aten::Tensor& a = args[0]->toTensor();
   const aten::Tensor& out = args[1]->toTensor();
-  if (resize_tensor(out, a.sizes()) != Error::Ok) {
-    return context.fail(Error::InvalidArgument);
-  }
-  if (a.nbytes() > 0) {
-    std::memmove(out.mutable_data_ptr(), a.const_data_ptr(), a.nbytes());
-  }
+  if (resize_tensor(out, a.sizes()) != Error::Ok) return context.fail(Error::InvalidArgument);
+  if (a.nbytes() > 0) std::memmove(out.mutable_data_ptr(), a.const_data_ptr(), a.nbytes());
 }
 
 /// et_view (a, size, out): out borrows a's bytes and takes its shape.

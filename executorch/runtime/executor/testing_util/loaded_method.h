@@ -17,9 +17,7 @@ class BytesLoader final : public DataLoader {
  public:
   explicit BytesLoader(std::vector<uint8_t> bytes) : bytes_(std::move(bytes)) {}
   Result<FreeableBuffer> load(size_t offset, size_t size, const SegmentInfo& info) const override {
-    if (offset > bytes_.size() || size > bytes_.size() - offset) {
-      return Error::InvalidArgument;
-    }
+    if (offset > bytes_.size() || size > bytes_.size() - offset) return Error::InvalidArgument;
     loads.push_back(info.segment_type);
     return FreeableBuffer(bytes_.data() + offset, size, nullptr);
   }
@@ -65,9 +63,7 @@ class LoadedMethod {
     runtime_init();
     auto loaded = Program::load(&loader);
     error = loaded.error();
-    if (!loaded.ok()) {
-      return;
-    }
+    if (!loaded.ok()) return;
     program.emplace(std::move(*loaded));
     load(name, tracer, data);
   }
@@ -76,26 +72,20 @@ class LoadedMethod {
     method.reset();
     auto meta = program->method_meta(name);
     error = meta.error();
-    if (!meta.ok()) {
-      return;
-    }
+    if (!meta.ok()) return;
     arenas_.clear();
     spans_.clear();
     for (size_t i = 0; i < meta->num_memory_planned_buffers(); ++i) {
       arenas_.emplace_back(static_cast<size_t>(*meta->memory_planned_buffer_size(i)));
     }
-    for (auto& arena : arenas_) {
-      spans_.emplace_back(arena.data(), arena.size());
-    }
+    for (auto& arena : arenas_) spans_.emplace_back(arena.data(), arena.size());
     planned_.emplace(Span<Span<uint8_t>>(spans_.data(), spans_.size()));
     allocator_.emplace(static_cast<uint32_t>(pool_.size()), pool_.data());
     memory_.emplace(&*allocator_, &*planned_);
     auto loaded = program->load_method(name, &*memory_, tracer, data, nullptr,
                                        {kernels_.data(), kernels_.size()});
     error = loaded.error();
-    if (loaded.ok()) {
-      method.emplace(std::move(*loaded));
-    }
+    if (loaded.ok()) method.emplace(std::move(*loaded));
   }
 
   std::vector<float> output(size_t index = 0) const {
@@ -117,9 +107,7 @@ class OwnedTensor {
         strides_(sizes_.size()) {
     std::iota(order_.begin(), order_.end(), uint8_t{0});
     int32_t stride = 1;
-    for (size_t i = sizes_.size(); i-- > 0; stride *= sizes_[i]) {
-      strides_[i] = stride;
-    }
+    for (size_t i = sizes_.size(); i-- > 0; stride *= sizes_[i]) strides_[i] = stride;
     impl_.emplace(dtype, static_cast<ssize_t>(sizes_.size()), sizes_.data(), data_.data(),
                   order_.data(), strides_.data());
   }

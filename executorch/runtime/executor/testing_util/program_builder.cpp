@@ -69,9 +69,7 @@ int32_t PlanBuilder::optional_tensors(const std::vector<int32_t>& items) {
 void PlanBuilder::kernel(const std::string& op, const std::vector<int32_t>& args) {
   const auto known = std::find(operators_.begin(), operators_.end(), op);
   const auto index = static_cast<int32_t>(known - operators_.begin());
-  if (known == operators_.end()) {
-    operators_.push_back(op);
-  }
+  if (known == operators_.end()) operators_.push_back(op);
   emit(Call::KernelCall, fb::CreateKernelCallDirect(fbb_, index, &args));
 }
 void PlanBuilder::call_delegate(int32_t index, const std::vector<int32_t>& args) {
@@ -136,9 +134,7 @@ flatbuffers::Offset<fb::ExecutionPlan> ProgramBuilder::finish_plan(PlanBuilder& 
   const std::vector<flatbuffers::Offset<fb::Chain>> chains = {
       fb::CreateChainDirect(fbb_, &nothing, &nothing, &plan.instructions_)};
   flatbuffers::Offset<fb::ContainerMetadata> meta;
-  if (plan.arranged) {
-    meta = fb::CreateContainerMetadataDirect(fbb_, "", "outputs");
-  }
+  if (plan.arranged) meta = fb::CreateContainerMetadataDirect(fbb_, "", "outputs");
   return fb::CreateExecutionPlanDirect(fbb_, plan.name_.c_str(), meta, &plan.values_, &plan.inputs,
                                        &plan.outputs, &chains, &operators, &delegates,
                                        &plan.arenas);
@@ -156,13 +152,9 @@ std::vector<uint8_t> ProgramBuilder::build() {
     constant_segment = add_blobs(constants);
   }
   std::vector<flatbuffers::Offset<fb::SubsegmentOffsets>> mutable_segments;
-  if (states.size() > 1) {
-    mutable_segments.push_back(add_blobs(states));
-  }
+  if (states.size() > 1) mutable_segments.push_back(add_blobs(states));
   std::vector<flatbuffers::Offset<fb::ExecutionPlan>> plans;
-  for (PlanBuilder& plan : plans_) {
-    plans.push_back(finish_plan(plan));
-  }
+  for (PlanBuilder& plan : plans_) plans.push_back(finish_plan(plan));
   std::vector<flatbuffers::Offset<fb::NamedData>> named;
   for (const auto& [key, data] : named_data) {
     named.push_back(fb::CreateNamedDataDirect(fbb_, key.c_str(), add_segment(data)));

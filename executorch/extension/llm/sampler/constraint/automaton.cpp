@@ -60,9 +60,7 @@ Place Automaton::place_of(std::vector<State> states) {
     if (!reads && !calls_others && !is_rule_end_[s]) continue;
     data.ends = data.ends || is_rule_end_[s];
     kept.push_back(s);
-    for (auto c = nfa_.calls.begin(s); c != nfa_.calls.end(s); ++c) {
-      calls[c->rule].push_back(c->to);
-    }
+    for (auto c = nfa_.calls.begin(s); c != nfa_.calls.end(s); ++c) calls[c->rule].push_back(c->to);
   }
   sort_once(kept);
   const auto found = ids_.find(kept);

@@ -77,9 +77,7 @@ Regex::Node RegexParser::repeated() {
     } else if (!take('*') && !take_counts(repeat)) {
       return node;
     }
-    if (node.kind == Regex::Kind::Start || node.kind == Regex::Kind::End) {
-      fail("nothing to repeat");
-    }
+    if (node.kind == Regex::Kind::Start || node.kind == Regex::Kind::End) fail("nothing to repeat");
     if (node.kind == Regex::Kind::Repeat) fail("a repetition of a repetition");
     if (next_is('+')) fail("possessive quantifiers are not supported");
     take('?');  // lazy: the same texts

@@ -109,9 +109,7 @@ class TensorFactory {
   aten::Tensor make(const std::vector<int32_t>& sizes, const std::vector<ctype>& data,
                     const std::vector<int32_t>& strides = {},
                     TensorShapeDynamism dynamism = TensorShapeDynamism::STATIC) {
-    if (strides.empty()) {
-      return make_with_dimorder(sizes, data, {}, dynamism);
-    }
+    if (strides.empty()) return make_with_dimorder(sizes, data, {}, dynamism);
     return keep(sizes, data, internal::dim_order_of(sizes, strides), strides, dynamism);
   }
 
@@ -259,9 +257,7 @@ class TensorListFactory final {
  private:
   aten::TensorList full_like(const std::vector<aten::Tensor>& templates, ctype value) {
     auto list = std::make_unique<std::vector<aten::Tensor>>();
-    for (const aten::Tensor& t : templates) {
-      list->push_back(tensors_.full_like(t, value));
-    }
+    for (const aten::Tensor& t : templates) list->push_back(tensors_.full_like(t, value));
     lists_.push_back(std::move(list));
     return {lists_.back()->data(), lists_.back()->size()};
   }

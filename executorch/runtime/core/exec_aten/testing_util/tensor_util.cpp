@@ -26,9 +26,7 @@ double default_atol(ScalarType type) {
 }
 
 bool is_close(double a, double b, double rtol, double atol) {
-  if (std::isnan(a) || std::isnan(b)) {
-    return std::isnan(a) && std::isnan(b);
-  }
+  if (std::isnan(a) || std::isnan(b)) return std::isnan(a) && std::isnan(b);
   // Also for infinities, whose difference is not a number.
   return a == b ||
          (std::isfinite(a) && std::isfinite(b) && std::abs(a - b) <= atol + rtol * std::abs(b));
@@ -39,9 +37,7 @@ bool elements_are_close(const Tensor& a, const Tensor& b, double rtol, double at
   const T* x = a.const_data_ptr<T>();
   const T* y = b.const_data_ptr<T>();
   for (ssize_t i = 0; i < a.numel(); ++i) {
-    if (!is_close(static_cast<double>(x[i]), static_cast<double>(y[i]), rtol, atol)) {
-      return false;
-    }
+    if (!is_close(static_cast<double>(x[i]), static_cast<double>(y[i]), rtol, atol)) return false;
   }
   return true;
 }
@@ -49,14 +45,10 @@ bool elements_are_close(const Tensor& a, const Tensor& b, double rtol, double at
 /// Whether elements of the same indices lie at the same places. Several orders of dimensions may say
 /// so, where sizes are 1 or 0.
 bool have_equal_layout(const Tensor& a, const Tensor& b) {
-  if (!a.sizes().equals(b.sizes())) {
-    return false;
-  }
+  if (!a.sizes().equals(b.sizes())) return false;
   const auto order_a = runtime::internal::dim_order_of(a);
   const auto order_b = runtime::internal::dim_order_of(b);
-  if (order_a.ok() && order_b.ok() && order_a->equals(*order_b)) {
-    return true;
-  }
+  if (order_a.ok() && order_b.ok() && order_a->equals(*order_b)) return true;
   aten::StridesType room_a[kTensorDimensionLimit], room_b[kTensorDimensionLimit];
   const auto strides_a = runtime::internal::strides_of(a, room_a);
   const auto strides_b = runtime::internal::strides_of(b, room_b);
@@ -87,12 +79,8 @@ struct Refusal {
 
 bool tensor_data_is_close(const Tensor& a, const Tensor& b, double rtol,
                           std::optional<double> opt_atol) {
-  if (a.scalar_type() != b.scalar_type() || a.numel() != b.numel()) {
-    return false;
-  }
-  if (a.numel() == 0) {
-    return true;
-  }
+  if (a.scalar_type() != b.scalar_type() || a.numel() != b.numel()) return false;
+  if (a.numel() == 0) return true;
   const double atol = opt_atol.value_or(default_atol(a.scalar_type()));
   switch (a.scalar_type()) {
     case ScalarType::Float:
@@ -115,13 +103,9 @@ bool tensors_are_close(const Tensor& a, const Tensor& b, double rtol,
 
 bool tensor_lists_are_close(const Tensor* tensors_a, size_t num_tensors_a, const Tensor* tensors_b,
                             size_t num_tensors_b, double rtol, std::optional<double> opt_atol) {
-  if (num_tensors_a != num_tensors_b) {
-    return false;
-  }
+  if (num_tensors_a != num_tensors_b) return false;
   for (size_t i = 0; i < num_tensors_a; ++i) {
-    if (!tensors_are_close(tensors_a[i], tensors_b[i], rtol, opt_atol)) {
-      return false;
-    }
+    if (!tensors_are_close(tensors_a[i], tensors_b[i], rtol, opt_atol)) return false;
   }
   return true;
 }
@@ -136,9 +120,7 @@ bool operator==(const Tensor& a, const Tensor& b) {
 
 std::ostream& operator<<(std::ostream& os, const Tensor& t) {
   os << "ETensor(sizes={";
-  for (ssize_t i = 0; i < t.dim(); ++i) {
-    os << (i > 0 ? ", " : "") << t.size(i);
-  }
+  for (ssize_t i = 0; i < t.dim(); ++i) os << (i > 0 ? ", " : "") << t.size(i);
   os << "}, dtype=" << t.scalar_type() << ", data={";
   testing::Refusal ctx;
   ET_SWITCH_REALHBBF16_AND_UINT_TYPES(t.scalar_type(), ctx, "operator<<", CTYPE,
@@ -147,9 +129,7 @@ std::ostream& operator<<(std::ostream& os, const Tensor& t) {
 }
 
 std::ostream& operator<<(std::ostream& os, ScalarType type) {
-  if (isValid(type)) {
-    return os << toString(type);
-  }
+  if (isValid(type)) return os << toString(type);
   return os << "Unknown(" << static_cast<int>(type) << ")";
 }
 

@@ -15,14 +15,10 @@ namespace executorch::runtime {
 template <typename DimOrderType>
 bool validate_dim_order(const DimOrderType* dim_order, const size_t dims) {
   static_assert(kTensorDimensionLimit < 32, "the set of dimensions seen is one word");
-  if (dims > kTensorDimensionLimit) {
-    return false;
-  }
+  if (dims > kTensorDimensionLimit) return false;
   uint32_t seen = 0;
   for (size_t i = 0; i < dims; ++i) {
-    if (dim_order[i] >= static_cast<DimOrderType>(dims)) {
-      return false;
-    }
+    if (dim_order[i] >= static_cast<DimOrderType>(dims)) return false;
     seen |= 1u << dim_order[i];
   }
   return seen == (1u << dims) - 1;
@@ -31,9 +27,7 @@ bool validate_dim_order(const DimOrderType* dim_order, const size_t dims) {
 template <typename DimOrderType>
 bool is_contiguous_dim_order(const DimOrderType* dim_order, const size_t dims) {
   for (size_t i = 0; i < dims; ++i) {
-    if (dim_order[i] != static_cast<DimOrderType>(i)) {
-      return false;
-    }
+    if (dim_order[i] != static_cast<DimOrderType>(i)) return false;
   }
   return true;
 }
@@ -41,16 +35,10 @@ bool is_contiguous_dim_order(const DimOrderType* dim_order, const size_t dims) {
 /// {0, 2, 3, 1} or {0, 2, 3, 4, 1}: other ranks have no channels-last order.
 template <typename DimOrderType>
 bool is_channels_last_dim_order(const DimOrderType* dim_order, const size_t dims) {
-  if (dims != 4 && dims != 5) {
-    return false;
-  }
-  if (dim_order[0] != 0 || dim_order[dims - 1] != 1) {
-    return false;
-  }
+  if (dims != 4 && dims != 5) return false;
+  if (dim_order[0] != 0 || dim_order[dims - 1] != 1) return false;
   for (size_t i = 1; i + 1 < dims; ++i) {
-    if (dim_order[i] != static_cast<DimOrderType>(i + 1)) {
-      return false;
-    }
+    if (dim_order[i] != static_cast<DimOrderType>(i + 1)) return false;
   }
   return true;
 }

@@ -47,9 +47,7 @@ static_assert(sizeof(kTypes) / sizeof(kTypes[0]) ==
 }  // namespace
 
 const char* toString(aten::ScalarType t) {
-  if (isValid(t)) {
-    return kTypes[static_cast<size_t>(t)].name;
-  }
+  if (isValid(t)) return kTypes[static_cast<size_t>(t)].name;
   return t == aten::ScalarType::Undefined ? "Undefined" : "UNKNOWN_SCALAR";
 }
 

@@ -251,15 +251,9 @@ constexpr aten::ScalarType promote_floating(aten::ScalarType a, aten::ScalarType
 }
 
 constexpr aten::ScalarType promote_integral(aten::ScalarType a, aten::ScalarType b) {
-  if (a == aten::ScalarType::Bool) {
-    return b;
-  }
-  if (b == aten::ScalarType::Bool) {
-    return a;
-  }
-  if (isBarebonesUnsignedType(a) || isBarebonesUnsignedType(b)) {
-    return aten::ScalarType::Undefined;
-  }
+  if (a == aten::ScalarType::Bool) return b;
+  if (b == aten::ScalarType::Bool) return a;
+  if (isBarebonesUnsignedType(a) || isBarebonesUnsignedType(b)) return aten::ScalarType::Undefined;
   // In the order of the enumerators, except that Byte and Char have only Short above them both.
   const aten::ScalarType wider = a > b ? a : b;
   return wider == aten::ScalarType::Char ? aten::ScalarType::Short : wider;
@@ -267,15 +261,11 @@ constexpr aten::ScalarType promote_integral(aten::ScalarType a, aten::ScalarType
 
 /// For a != b.
 constexpr aten::ScalarType promote(aten::ScalarType a, aten::ScalarType b) {
-  if (!has_promotion(a) || !has_promotion(b)) {
-    return aten::ScalarType::Undefined;
-  }
+  if (!has_promotion(a) || !has_promotion(b)) return aten::ScalarType::Undefined;
   const bool complex_result = isComplexType(a) || isComplexType(b);
   const aten::ScalarType a_part = toRealValueType(a);
   const aten::ScalarType b_part = toRealValueType(b);
-  if (!isFloatingType(a_part) && !isFloatingType(b_part)) {
-    return promote_integral(a, b);
-  }
+  if (!isFloatingType(a_part) && !isFloatingType(b_part)) return promote_integral(a, b);
   const aten::ScalarType part = !isFloatingType(a_part)   ? b_part
                                 : !isFloatingType(b_part) ? a_part
                                                           : promote_floating(a_part, b_part);

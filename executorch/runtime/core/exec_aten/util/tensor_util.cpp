@@ -22,9 +22,7 @@ bool log_if_not(bool holds, const Tensor& t, const char* expected) {
 
 size_t product(aten::ArrayRef<aten::SizesType> sizes, size_t begin, size_t end) {
   size_t result = 1;
-  for (size_t i = begin; i < end; ++i) {
-    result *= static_cast<size_t>(sizes[i]);
-  }
+  for (size_t i = begin; i < end; ++i) result *= static_cast<size_t>(sizes[i]);
   return result;
 }
 
@@ -160,9 +158,7 @@ bool tensor_has_dim(Tensor t, int64_t d) {
 }
 
 bool tensor_has_non_empty_dim(Tensor t, int64_t d) {
-  if (!tensor_has_dim(t, d)) {
-    return false;
-  }
+  if (!tensor_has_dim(t, d)) return false;
   const int64_t dim = ET_NORMALIZE_IX(d, nonzero_dim(t));
   ET_LOG_MSG_AND_RETURN_IF_FALSE(nonempty_size(t, dim) != 0, "dimension %lld of shape %s is empty",
                                  static_cast<long long>(d), SHAPE(t));
@@ -170,9 +166,7 @@ bool tensor_has_non_empty_dim(Tensor t, int64_t d) {
 }
 
 bool tensor_dim_has_index(Tensor t, int64_t d, int64_t ix) {
-  if (!tensor_has_dim(t, d)) {
-    return false;
-  }
+  if (!tensor_has_dim(t, d)) return false;
   const int64_t size = nonempty_size(t, ET_NORMALIZE_IX(d, nonzero_dim(t)));
   ET_LOG_MSG_AND_RETURN_IF_FALSE(ix >= -size && ix < size,
                                  "index %lld is outside of dimension %lld of shape %s",
@@ -192,9 +186,7 @@ bool tensors_have_same_size_at_dims(Tensor a, size_t dim_a, Tensor b, size_t dim
 }
 
 bool tensors_have_same_shape(Tensor a, Tensor b) {
-  if (a.numel() == 1 && b.numel() == 1) {
-    return true;
-  }
+  if (a.numel() == 1 && b.numel() == 1) return true;
   ET_LOG_MSG_AND_RETURN_IF_FALSE(equal(a.sizes(), b.sizes()), "shapes are %s and %s", SHAPE(a),
                                  SHAPE(b));
   return true;
@@ -223,9 +215,7 @@ bool tensors_have_same_strides(Tensor a, Tensor b) {
   aten::StridesType room_a[kTensorDimensionLimit], room_b[kTensorDimensionLimit];
   const auto of_a = internal::strides_of(a, room_a);
   const auto of_b = internal::strides_of(b, room_b);
-  if (!of_a.ok() || !of_b.ok()) {
-    return false;
-  }
+  if (!of_a.ok() || !of_b.ok()) return false;
   ET_LOG_MSG_AND_RETURN_IF_FALSE(equal(*of_a, *of_b), "strides are %s and %s",
                                  tensor_shape_to_c_string({of_a->data(), of_a->size()}).data(),
                                  tensor_shape_to_c_string({of_b->data(), of_b->size()}).data());
@@ -239,9 +229,7 @@ bool tensors_have_same_strides(Tensor a, Tensor b, Tensor c) {
 bool tensor_is_contiguous(Tensor t) {
   aten::StridesType room[kTensorDimensionLimit];
   const auto strides = internal::strides_of(t, room);
-  if (!strides.ok()) {
-    return false;
-  }
+  if (!strides.ok()) return false;
   const auto sizes = t.sizes();
   int64_t expected = 1;
   for (size_t i = sizes.size(); i-- > 0;) {
@@ -249,9 +237,7 @@ bool tensor_is_contiguous(Tensor t) {
     ET_LOG_MSG_AND_RETURN_IF_FALSE(
         stride == expected, "stride %d of dimension %zu of shape %s is not %lld",
         static_cast<int>(stride), i, SHAPE(t), static_cast<long long>(expected));
-    if (sizes[i] != 0) {
-      expected *= sizes[i];
-    }
+    if (sizes[i] != 0) expected *= sizes[i];
   }
   return true;
 }
@@ -301,9 +287,7 @@ bool tensors_have_same_dim_order(const aten::ArrayRef<Tensor> tensor_list) {
   for (const Tensor& t : tensor_list) {
     const auto order = internal::dim_order_of(t);
     const auto first = internal::dim_order_of(tensor_list[0]);
-    if (!order.ok() || !first.ok()) {
-      return false;
-    }
+    if (!order.ok() || !first.ok()) return false;
     all_contiguous &= kIsContiguous(order->data(), order->size());
     all_channels_last &= kIsChannelsLast(order->data(), order->size());
     all_equal &= equal(*order, *first);
@@ -369,9 +353,7 @@ size_t coordinateToIndexWithTrailingDimsMemo(
     const Tensor& tensor, const size_t* const coordinate,
     const size_t trailing_dims_memo[kTensorDimensionLimit]) {
   size_t index = 0;
-  for (ssize_t d = 0; d < tensor.dim(); ++d) {
-    index += coordinate[d] * trailing_dims_memo[d];
-  }
+  for (ssize_t d = 0; d < tensor.dim(); ++d) index += coordinate[d] * trailing_dims_memo[d];
   return index;
 }
 
@@ -403,9 +385,7 @@ bool has_one_element(const Tensor& tensor) {
 
 bool read_single_integer(const Tensor& tensor, int64_t* out) {
   Refusal ctx;
-  if (!has_one_element(tensor)) {
-    return false;
-  }
+  if (!has_one_element(tensor)) return false;
   ET_SWITCH_INT_TYPES(tensor.scalar_type(), ctx, "extract_scalar_tensor", CTYPE,
                       [&]() { *out = *tensor.const_data_ptr<CTYPE>(); });
   return !ctx.refused;
@@ -413,18 +393,14 @@ bool read_single_integer(const Tensor& tensor, int64_t* out) {
 
 bool read_single_number(const Tensor& tensor, double* out) {
   Refusal ctx;
-  if (!has_one_element(tensor)) {
-    return false;
-  }
+  if (!has_one_element(tensor)) return false;
   ET_SWITCH_REALHBF16_TYPES(tensor.scalar_type(), ctx, "extract_scalar_tensor", CTYPE,
                             [&]() { *out = static_cast<double>(*tensor.const_data_ptr<CTYPE>()); });
   return !ctx.refused;
 }
 
 bool read_single_bool(const Tensor& tensor, bool* out) {
-  if (!has_one_element(tensor) || !tensor_is_bool_type(tensor)) {
-    return false;
-  }
+  if (!has_one_element(tensor) || !tensor_is_bool_type(tensor)) return false;
   // From outside: any byte but 0 is true.
   *out = *static_cast<const uint8_t*>(tensor.const_data_ptr()) != 0;
   return true;

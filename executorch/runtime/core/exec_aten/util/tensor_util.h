@@ -190,9 +190,7 @@ template <typename INT_T, typename std::enable_if<std::is_integral<INT_T>::value
                                                   bool>::type = true>
 bool extract_scalar_tensor(aten::Tensor tensor, INT_T* out_val) {
   int64_t value;
-  if (!internal::read_single_integer(tensor, &value)) {
-    return false;
-  }
+  if (!internal::read_single_integer(tensor, &value)) return false;
   const INT_T narrow = static_cast<INT_T>(value);
   if (static_cast<int64_t>(narrow) != value || (narrow < INT_T(0)) != (value < 0)) {
     return internal::log_out_of_range();
@@ -208,9 +206,7 @@ template <typename FLOAT_T, typename std::enable_if<std::is_floating_point_v<FLO
                                                     bool>::type = true>
 bool extract_scalar_tensor(aten::Tensor tensor, FLOAT_T* out_val) {
   double value;
-  if (!internal::read_single_number(tensor, &value)) {
-    return false;
-  }
+  if (!internal::read_single_number(tensor, &value)) return false;
   const double limit = static_cast<double>(std::numeric_limits<FLOAT_T>::max());
   const double magnitude = value < 0 ? -value : value;
   if (magnitude > limit && magnitude <= std::numeric_limits<double>::max()) {
@@ -273,9 +269,7 @@ ET_NODISCARD Error resize_tensor(aten::Tensor t, aten::ArrayRef<T> new_sizes) {
   ET_CHECK_OR_RETURN_ERROR(new_sizes.size() <= kTensorDimensionLimit, NotSupported,
                            "resize: %zu dimensions; at most %zu are supported", new_sizes.size(),
                            kTensorDimensionLimit);
-  for (size_t i = 0; i < new_sizes.size(); ++i) {
-    wide[i] = static_cast<int64_t>(new_sizes[i]);
-  }
+  for (size_t i = 0; i < new_sizes.size(); ++i) wide[i] = static_cast<int64_t>(new_sizes[i]);
   return internal::resize_tensor_int64(t, wide, new_sizes.size());
 }
 

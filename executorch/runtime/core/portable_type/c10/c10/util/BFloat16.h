@@ -24,9 +24,7 @@ inline float f32_from_bits(uint16_t bits) {
 /// Nearest, ties to even; every NaN becomes the quiet one.
 inline uint16_t round_to_nearest_even(float value) {
   const uint32_t bits = bit_cast<uint32_t>(value);
-  if ((bits & 0x7fffffffu) > 0x7f800000u) {
-    return 0x7fc0;
-  }
+  if ((bits & 0x7fffffffu) > 0x7f800000u) return 0x7fc0;
   return static_cast<uint16_t>((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16);
 }
 

@@ -42,12 +42,8 @@ inline uint16_t fp16_ieee_from_fp32_value(float value) {
   const uint32_t bits = bit_cast<uint32_t>(value);
   const uint32_t sign = (bits >> 16) & 0x8000u;
   const uint32_t magnitude = bits & 0x7fffffffu;
-  if (magnitude > 0x7f800000u) {
-    return static_cast<uint16_t>(sign | 0x7e00u);
-  }
-  if (magnitude >= 0x477ff000u) {
-    return static_cast<uint16_t>(sign | 0x7c00u);
-  }
+  if (magnitude > 0x7f800000u) return static_cast<uint16_t>(sign | 0x7e00u);
+  if (magnitude >= 0x477ff000u) return static_cast<uint16_t>(sign | 0x7c00u);
   if (magnitude < 0x38800000u) {
     // The unit in the last place of 0.5f is 2^-24, the step of subnormals: the sum does the
     // rounding.

@@ -34,12 +34,8 @@ bool overflows(From f, bool strict_unsigned = false) {
            static_cast<std::make_unsigned_t<To> >(Limit::max());
   } else {
     const double value = static_cast<double>(f);
-    if (Limit::has_infinity && std::isinf(value)) {
-      return false;
-    }
-    if (!Limit::has_quiet_NaN && std::isnan(value)) {
-      return true;
-    }
+    if (Limit::has_infinity && std::isinf(value)) return false;
+    if (!Limit::has_quiet_NaN && std::isnan(value)) return true;
     return value < static_cast<double>(Limit::lowest()) ||
            value > static_cast<double>(Limit::max());
   }
