@@ -15,13 +15,6 @@ using aten::Tensor;
 using runtime::Error;
 using NamedTensors = std::map<std::string_view, Tensor>;
 
-/// One parameter's part of a step.
-struct AdamW::Update {
-  const AdamWOptions* options;
-  internal::Elements elements;
-  std::unique_ptr<AdamWParamState>* state;
-};
-
 namespace {
 
 template <typename T>
@@ -53,12 +46,6 @@ TensorPtr zeros_of(const Tensor& parameter) {
 
 }  // namespace
 
-void AdamW::add_param_group(const AdamWParamGroup& param_group) {
-  param_groups_.push_back(param_group);
-  states_.resize(states_.size() + param_group.named_parameters().size());
-  if (!param_group.has_options()) param_groups_.back().set_options(defaults_.clone());
-}
-
 Error AdamW::prepare(std::string_view name, const Tensor& parameter, const Tensor& gradient,
                      Update& update) {
   const int length = static_cast<int>(name.size());
@@ -89,20 +76,8 @@ void AdamW::run(const Update& update) {
 }
 
 Error AdamW::step(const NamedTensors& named_gradients) {
-  return runtime::catch_allocation_failure("AdamW", [&]() -> Error {
-    std::vector<Update> updates;
-    ET_CHECK_OK_OR_RETURN_ERROR(internal::each_gradient(
-        param_groups_, named_gradients,
-        [&](size_t place, const AdamWOptions& options, std::string_view name,
-            const Tensor& parameter, const Tensor& gradient) {
-          Update& update = updates.emplace_back();
-          update.options = &options;
-          update.state = &states_[place];
-          return prepare(name, parameter, gradient, update);
-        }));
-    for (const Update& update : updates) run(update);
-    return Error::Ok;
-  });
+  return runtime::catch_allocation_failure(
+      "AdamW", [&] { return step_with(named_gradients, prepare, run); });
 }
 
 }  // namespace executorch::extension::training::optimizer

@@ -72,38 +72,19 @@ using AdamWParamGroup = ParamGroup<AdamWOptions>;
 /// Elements are float32 or half precision (float16, bfloat16); averages, and the steps, are float32
 /// for all of them. Gradients are only read. Parameters and their names are borrowed: they must live
 /// as long as the optimizer.
-class ET_EXPERIMENTAL AdamW {
+class ET_EXPERIMENTAL AdamW
+    : public internal::Optimizer<AdamWOptions, std::unique_ptr<AdamWParamState>> {
  public:
-  explicit AdamW(const std::vector<AdamWParamGroup>& param_groups, AdamWOptions defaults)
-      : defaults_(std::move(defaults)) {
-    for (const AdamWParamGroup& group : param_groups) add_param_group(group);
-  }
-  explicit AdamW(const std::map<std::string_view, aten::Tensor>& named_parameters,
-                 AdamWOptions defaults)
-      : AdamW(std::vector<AdamWParamGroup>{AdamWParamGroup(named_parameters)},
-              std::move(defaults)) {}
-  AdamW(const AdamW&) = delete;
-  AdamW& operator=(const AdamW&) = delete;
-  ~AdamW() = default;
-
-  /// A group without options gets those of the optimizer.
-  void add_param_group(const AdamWParamGroup& param_group);
+  using Optimizer::Optimizer;
 
   /// Updates the parameters that `named_gradients` has gradients for. Errors are those of SGD::step,
   /// averages standing for momentum, and InvalidArgument for float64. An error changes none.
   runtime::Error step(const std::map<std::string_view, aten::Tensor>& named_gradients);
 
  private:
-  struct Update;
-
   static runtime::Error prepare(std::string_view name, const aten::Tensor& parameter,
                                 const aten::Tensor& gradient, Update& update);
   static void run(const Update& update);
-
-  AdamWOptions defaults_;
-  std::vector<AdamWParamGroup> param_groups_;
-  // Of all parameters, group by group; null before a parameter's first step.
-  std::vector<std::unique_ptr<AdamWParamState>> states_;
 };
 
 }  // namespace executorch::extension::training::optimizer

@@ -63,25 +63,6 @@ struct Elements {
 runtime::Result<Elements> elements_of(const char* optimizer, std::string_view name,
                                       const aten::Tensor& parameter, const aten::Tensor& gradient);
 
-/// Calls function(place, options, name, parameter, gradient) for the parameters that have gradients,
-/// until it returns an error; `place` counts the parameters of all groups.
-template <typename Group, typename Function>
-runtime::Error each_gradient(const std::vector<Group>& groups,
-                             const std::map<std::string_view, aten::Tensor>& named_gradients,
-                             const Function& function) {
-  size_t next = 0;
-  for (const Group& group : groups) {
-    for (const auto& [name, parameter] : group.named_parameters()) {
-      const size_t place = next++;
-      const auto gradient = named_gradients.find(name);
-      if (gradient == named_gradients.end()) continue;
-      ET_CHECK_OK_OR_RETURN_ERROR(
-          function(place, group.options(), name, parameter, gradient->second));
-    }
-  }
-  return runtime::Error::Ok;
-}
-
 /// Calls function(parameter, gradient) with pointers of the elements' type.
 template <typename Function>
 void with_elements(const Elements& elements, const Function& function) {
@@ -100,6 +81,70 @@ void with_elements(const Elements& elements, const Function& function) {
       return call(static_cast<float*>(elements.parameter));
   }
 }
+
+// What is experimental warns its users, not itself.
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+
+/// What optimizers share: groups of parameters with their options, and a State for each parameter,
+/// which is State() before its first step.
+template <typename Options, typename State>
+class Optimizer {
+ public:
+  explicit Optimizer(const std::vector<ParamGroup<Options>>& param_groups, Options defaults)
+      : defaults_(std::move(defaults)) {
+    for (const auto& group : param_groups) add_param_group(group);
+  }
+  explicit Optimizer(const std::map<std::string_view, aten::Tensor>& named_parameters,
+                     Options defaults)
+      : Optimizer(std::vector{ParamGroup<Options>(named_parameters)}, std::move(defaults)) {}
+  Optimizer(const Optimizer&) = delete;
+  Optimizer& operator=(const Optimizer&) = delete;
+
+  /// A group without options gets those of the optimizer.
+  void add_param_group(const ParamGroup<Options>& param_group) {
+    param_groups_.push_back(param_group);
+    states_.resize(states_.size() + param_group.named_parameters().size());
+    if (!param_group.has_options()) param_groups_.back().set_options(defaults_.clone());
+  }
+
+ protected:
+  /// One parameter's part of a step.
+  struct Update {
+    const Options* options;
+    State* state;
+    Elements elements;
+  };
+
+  ~Optimizer() = default;
+
+  /// Calls prepare(name, parameter, gradient, update) for the parameters that have gradients, until
+  /// it returns an error; without one then run(update) for all of them.
+  template <typename Prepare, typename Run>
+  runtime::Error step_with(const std::map<std::string_view, aten::Tensor>& named_gradients,
+                           const Prepare& prepare, const Run& run) {
+    std::vector<Update> updates;
+    size_t next = 0;
+    for (const auto& group : param_groups_) {
+      for (const auto& [name, parameter] : group.named_parameters()) {
+        State& state = states_[next++];
+        const auto gradient = named_gradients.find(name);
+        if (gradient == named_gradients.end()) continue;
+        Update& update = updates.emplace_back(Update{&group.options(), &state, {}});
+        ET_CHECK_OK_OR_RETURN_ERROR(prepare(name, parameter, gradient->second, update));
+      }
+    }
+    for (const Update& update : updates) run(update);
+    return runtime::Error::Ok;
+  }
+
+ private:
+  Options defaults_;
+  std::vector<ParamGroup<Options>> param_groups_;
+  std::vector<State> states_;  // of all parameters, group by group
+};
+
+#pragma GCC diagnostic pop
 
 }  // namespace internal
 }  // namespace executorch::extension::training::optimizer

@@ -15,13 +15,6 @@ using aten::Tensor;
 using runtime::Error;
 using NamedTensors = std::map<std::string_view, Tensor>;
 
-/// One parameter's part of a step.
-struct SGD::Update {
-  const SGDOptions* options;
-  internal::Elements elements;
-  Momentum* momentum;
-};
-
 namespace {
 
 /// `momentum` is null without one; `begun` says whether it holds that of an earlier step.
@@ -48,17 +41,11 @@ void apply(const SGDOptions& options, size_t count, T* parameter, const T* gradi
 
 }  // namespace
 
-void SGD::add_param_group(const SGDParamGroup& param_group) {
-  param_groups_.push_back(param_group);
-  momenta_.resize(momenta_.size() + param_group.named_parameters().size());
-  if (!param_group.has_options()) param_groups_.back().set_options(defaults_.clone());
-}
-
 Error SGD::prepare(std::string_view name, const Tensor& parameter, const Tensor& gradient,
                    Update& update) {
   ET_ASSIGN_OR_RETURN(update.elements, internal::elements_of("SGD", name, parameter, gradient));
   if (update.options->momentum() == 0) return Error::Ok;
-  TensorPtr& buffer = update.momentum->buffer;
+  TensorPtr& buffer = update.state->buffer;
   if (buffer == nullptr) buffer = clone_tensor_ptr(parameter);  // which the first step overwrites
   ET_CHECK_OR_RETURN_ERROR(buffer->nbytes() == parameter.nbytes(), InvalidState,
                            "SGD: '%.*s' has %zu bytes now; expected %zu, those of its momentum",
@@ -73,28 +60,16 @@ void SGD::run(const Update& update) {
     T* momentum = nullptr;
     bool begun = false;
     if (update.options->momentum() != 0) {
-      momentum = static_cast<T*>(update.momentum->buffer->mutable_data_ptr());
-      begun = std::exchange(update.momentum->begun, true);
+      momentum = static_cast<T*>(update.state->buffer->mutable_data_ptr());
+      begun = std::exchange(update.state->begun, true);
     }
     apply(*update.options, update.elements.count, parameter, gradient, momentum, begun);
   });
 }
 
 Error SGD::step(const NamedTensors& named_gradients) {
-  return runtime::catch_allocation_failure("SGD", [&]() -> Error {
-    std::vector<Update> updates;
-    ET_CHECK_OK_OR_RETURN_ERROR(
-        internal::each_gradient(param_groups_, named_gradients,
-                                [&](size_t place, const SGDOptions& options, std::string_view name,
-                                    const Tensor& parameter, const Tensor& gradient) {
-                                  Update& update = updates.emplace_back();
-                                  update.options = &options;
-                                  update.momentum = &momenta_[place];
-                                  return prepare(name, parameter, gradient, update);
-                                }));
-    for (const Update& update : updates) run(update);
-    return Error::Ok;
-  });
+  return runtime::catch_allocation_failure(
+      "SGD", [&] { return step_with(named_gradients, prepare, run); });
 }
 
 }  // namespace executorch::extension::training::optimizer

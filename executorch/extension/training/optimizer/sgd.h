@@ -58,6 +58,13 @@ class ET_EXPERIMENTAL SGDOptions {
 
 using SGDParamGroup = ParamGroup<SGDOptions>;
 
+namespace internal {
+struct Momentum {
+  TensorPtr buffer;  // null until it is needed
+  bool begun = false;
+};
+}  // namespace internal
+
 /// Stochastic gradient descent, as torch.optim.SGD does it. A step, for a parameter p with the
 /// gradient g and the momentum buffer b, which is g after the first step:
 ///
@@ -69,21 +76,9 @@ using SGDParamGroup = ParamGroup<SGDOptions>;
 /// Elements are float32, float64, or half precision (float16, bfloat16), of which the steps are
 /// computed in float32. Gradients are only read. Parameters and their names are borrowed: they must
 /// live as long as the optimizer.
-class ET_EXPERIMENTAL SGD {
+class ET_EXPERIMENTAL SGD : public internal::Optimizer<SGDOptions, internal::Momentum> {
  public:
-  explicit SGD(const std::vector<SGDParamGroup>& param_groups, SGDOptions defaults)
-      : defaults_(std::move(defaults)) {
-    for (const SGDParamGroup& group : param_groups) add_param_group(group);
-  }
-  explicit SGD(const std::map<std::string_view, aten::Tensor>& named_parameters,
-               SGDOptions defaults)
-      : SGD(std::vector<SGDParamGroup>{SGDParamGroup(named_parameters)}, std::move(defaults)) {}
-  SGD(const SGD&) = delete;
-  SGD& operator=(const SGD&) = delete;
-  ~SGD() = default;
-
-  /// A group without options gets those of the optimizer.
-  void add_param_group(const SGDParamGroup& param_group);
+  using Optimizer::Optimizer;
 
   /// Updates the parameters that `named_gradients` has gradients for. An error changes none.
   ///   InvalidArgument        a gradient has another shape, element type or layout than its
@@ -95,19 +90,9 @@ class ET_EXPERIMENTAL SGD {
   runtime::Error step(const std::map<std::string_view, aten::Tensor>& named_gradients);
 
  private:
-  struct Momentum {
-    TensorPtr buffer;  // null until it is needed
-    bool begun = false;
-  };
-  struct Update;
-
-  runtime::Error prepare(std::string_view name, const aten::Tensor& parameter,
-                         const aten::Tensor& gradient, Update& update);
+  static runtime::Error prepare(std::string_view name, const aten::Tensor& parameter,
+                                const aten::Tensor& gradient, Update& update);
   static void run(const Update& update);
-
-  SGDOptions defaults_;
-  std::vector<SGDParamGroup> param_groups_;
-  std::vector<Momentum> momenta_;  // of all parameters, group by group
 };
 
 }  // namespace executorch::extension::training::optimizer
