@@ -19,28 +19,27 @@ template <typename T, ssize_t N>
 class TensorAccessorBase {
  public:
   /// Aborts unless 0 <= i < N.
-  executorch::aten::SizesType size(ssize_t i) const {
+  aten::SizesType size(ssize_t i) const {
     ET_CHECK_MSG(i >= 0 && i < N, "TensorAccessor: dimension %zd of %zd", i, N);
     return sizes_[i];
   }
 
   /// In elements. Aborts unless 0 <= i < N.
-  executorch::aten::StridesType stride(ssize_t i) const {
+  aten::StridesType stride(ssize_t i) const {
     ET_CHECK_MSG(i >= 0 && i < N, "TensorAccessor: dimension %zd of %zd", i, N);
     return strides_[i];
   }
 
  protected:
-  TensorAccessorBase(T* data, const executorch::aten::SizesType* sizes,
-                     const executorch::aten::StridesType* strides)
+  TensorAccessorBase(T* data, const aten::SizesType* sizes, const aten::StridesType* strides)
       : data_(data), sizes_(sizes) {
     std::copy(strides, strides + N, strides_);
   }
 
   T* data_;
-  const executorch::aten::SizesType* sizes_;
+  const aten::SizesType* sizes_;
   // A copy: the tensor may have none.
-  executorch::aten::StridesType strides_[N];
+  aten::StridesType strides_[N];
 };
 
 }  // namespace internal
@@ -49,7 +48,7 @@ template <typename T, ssize_t N>
 class TensorAccessor;
 
 template <typename T, ssize_t N>
-runtime::Result<TensorAccessor<T, N>> make_tensor_accessor(const executorch::aten::Tensor& tensor);
+runtime::Result<TensorAccessor<T, N>> make_tensor_accessor(const aten::Tensor& tensor);
 
 /// Indexes the elements of a tensor of rank N as a[i][j]... without checking the indices; the
 /// tensor must outlive the accessor and keep its shape.
@@ -71,7 +70,7 @@ class TensorAccessor : public internal::TensorAccessorBase<T, N> {
 
   friend class TensorAccessor<T, N + 1>;
   friend runtime::Result<TensorAccessor<T, N>> make_tensor_accessor<T, N>(
-      const executorch::aten::Tensor& tensor);
+      const aten::Tensor& tensor);
 };
 
 template <typename T>
@@ -85,13 +84,13 @@ class TensorAccessor<T, 1> : public internal::TensorAccessorBase<T, 1> {
 
   friend class TensorAccessor<T, 2>;
   friend runtime::Result<TensorAccessor<T, 1>> make_tensor_accessor<T, 1>(
-      const executorch::aten::Tensor& tensor);
+      const aten::Tensor& tensor);
 };
 
 /// InvalidArgument when the rank is not N or the elements are not sizeof(T) bytes,
 /// InvalidState when they have no memory, NotSupported when the dim order is not the identity.
 template <typename T, ssize_t N>
-runtime::Result<TensorAccessor<T, N>> make_tensor_accessor(const executorch::aten::Tensor& tensor) {
+runtime::Result<TensorAccessor<T, N>> make_tensor_accessor(const aten::Tensor& tensor) {
   static_assert(N > 0, "a tensor without dimensions has nothing to index");
   ET_CHECK_OR_RETURN_ERROR(tensor.dim() == N, InvalidArgument,
                            "TensorAccessor: rank %zd asked for, the tensor has %zd", N,
@@ -107,7 +106,7 @@ runtime::Result<TensorAccessor<T, N>> make_tensor_accessor(const executorch::ate
     ET_CHECK_OR_RETURN_ERROR(dim_order[i] == i, NotSupported,
                              "TensorAccessor: the dim order of the tensor is not the identity");
   }
-  executorch::aten::StridesType room[runtime::kTensorDimensionLimit];
+  aten::StridesType room[runtime::kTensorDimensionLimit];
   ET_ASSIGN_OR_RETURN(const auto strides, runtime::internal::strides_of(tensor, room));
   return TensorAccessor<T, N>(static_cast<T*>(tensor.mutable_data_ptr()), tensor.sizes().data(),
                               strides.data());

@@ -20,22 +20,22 @@ class TensorPtrMaker final {
   TensorPtrMaker(TensorPtrMaker&&) = default;
   TensorPtrMaker& operator=(TensorPtrMaker&&) = default;
 
-  TensorPtrMaker&& type(executorch::aten::ScalarType type) {
+  TensorPtrMaker&& type(aten::ScalarType type) {
     type_ = type;
     return std::move(*this);
   }
 
-  TensorPtrMaker&& dim_order(std::vector<executorch::aten::DimOrderType> dim_order) {
+  TensorPtrMaker&& dim_order(std::vector<aten::DimOrderType> dim_order) {
     dim_order_ = std::move(dim_order);
     return std::move(*this);
   }
 
-  TensorPtrMaker&& strides(std::vector<executorch::aten::StridesType> strides) {
+  TensorPtrMaker&& strides(std::vector<aten::StridesType> strides) {
     strides_ = std::move(strides);
     return std::move(*this);
   }
 
-  TensorPtrMaker&& dynamism(executorch::aten::TensorShapeDynamism dynamism) {
+  TensorPtrMaker&& dynamism(aten::TensorShapeDynamism dynamism) {
     dynamism_ = dynamism;
     return std::move(*this);
   }
@@ -46,7 +46,7 @@ class TensorPtrMaker final {
     return std::move(*this);
   }
 
-  TensorPtrMaker&& device(executorch::aten::Device device) {
+  TensorPtrMaker&& device(aten::Device device) {
     device_ = device;
     return std::move(*this);
   }
@@ -60,65 +60,59 @@ class TensorPtrMaker final {
   operator TensorPtr() && { return std::move(*this).make_tensor_ptr(); }
 
  private:
-  TensorPtrMaker(void* data, std::vector<executorch::aten::SizesType> sizes,
-                 executorch::aten::ScalarType type)
+  TensorPtrMaker(void* data, std::vector<aten::SizesType> sizes, aten::ScalarType type)
       : sizes_(std::move(sizes)), data_(data), type_(type) {}
 
-  friend TensorPtrMaker for_blob(void* data, std::vector<executorch::aten::SizesType> sizes,
-                                 executorch::aten::ScalarType type);
+  friend TensorPtrMaker for_blob(void* data, std::vector<aten::SizesType> sizes,
+                                 aten::ScalarType type);
 
-  std::vector<executorch::aten::SizesType> sizes_;
-  std::vector<executorch::aten::StridesType> strides_;
-  std::vector<executorch::aten::DimOrderType> dim_order_;
+  std::vector<aten::SizesType> sizes_;
+  std::vector<aten::StridesType> strides_;
+  std::vector<aten::DimOrderType> dim_order_;
   std::function<void(void*)> deleter_;
   void* data_;
-  executorch::aten::ScalarType type_;
-  executorch::aten::TensorShapeDynamism dynamism_ =
-      executorch::aten::TensorShapeDynamism::DYNAMIC_BOUND;
-  executorch::aten::Device device_ = executorch::aten::Device(executorch::aten::DeviceType::CPU);
+  aten::ScalarType type_;
+  aten::TensorShapeDynamism dynamism_ = aten::TensorShapeDynamism::DYNAMIC_BOUND;
+  aten::Device device_ = aten::Device(aten::DeviceType::CPU);
 };
 
-inline TensorPtrMaker for_blob(
-    void* data, std::vector<executorch::aten::SizesType> sizes,
-    executorch::aten::ScalarType type = executorch::aten::ScalarType::Float) {
+inline TensorPtrMaker for_blob(void* data, std::vector<aten::SizesType> sizes,
+                               aten::ScalarType type = aten::ScalarType::Float) {
   return TensorPtrMaker(data, std::move(sizes), type);
 }
 
 // Over memory of the caller, on the CPU or on the named device.
 
-inline TensorPtr from_blob(void* data, std::vector<executorch::aten::SizesType> sizes,
-                           executorch::aten::ScalarType type = executorch::aten::ScalarType::Float,
-                           executorch::aten::TensorShapeDynamism dynamism =
-                               executorch::aten::TensorShapeDynamism::DYNAMIC_BOUND) {
+inline TensorPtr from_blob(
+    void* data, std::vector<aten::SizesType> sizes, aten::ScalarType type = aten::ScalarType::Float,
+    aten::TensorShapeDynamism dynamism = aten::TensorShapeDynamism::DYNAMIC_BOUND) {
   return for_blob(data, std::move(sizes), type).dynamism(dynamism).make_tensor_ptr();
 }
 
-inline TensorPtr from_blob(void* data, std::vector<executorch::aten::SizesType> sizes,
-                           std::vector<executorch::aten::StridesType> strides,
-                           executorch::aten::ScalarType type = executorch::aten::ScalarType::Float,
-                           executorch::aten::TensorShapeDynamism dynamism =
-                               executorch::aten::TensorShapeDynamism::DYNAMIC_BOUND) {
+inline TensorPtr from_blob(
+    void* data, std::vector<aten::SizesType> sizes, std::vector<aten::StridesType> strides,
+    aten::ScalarType type = aten::ScalarType::Float,
+    aten::TensorShapeDynamism dynamism = aten::TensorShapeDynamism::DYNAMIC_BOUND) {
   return for_blob(data, std::move(sizes), type)
       .strides(std::move(strides))
       .dynamism(dynamism)
       .make_tensor_ptr();
 }
 
-inline TensorPtr from_blob(void* data, std::vector<executorch::aten::SizesType> sizes,
-                           executorch::aten::ScalarType type, std::function<void(void*)>&& deleter,
-                           executorch::aten::TensorShapeDynamism dynamism =
-                               executorch::aten::TensorShapeDynamism::DYNAMIC_BOUND) {
+inline TensorPtr from_blob(
+    void* data, std::vector<aten::SizesType> sizes, aten::ScalarType type,
+    std::function<void(void*)>&& deleter,
+    aten::TensorShapeDynamism dynamism = aten::TensorShapeDynamism::DYNAMIC_BOUND) {
   return for_blob(data, std::move(sizes), type)
       .deleter(std::move(deleter))
       .dynamism(dynamism)
       .make_tensor_ptr();
 }
 
-inline TensorPtr from_blob(void* data, std::vector<executorch::aten::SizesType> sizes,
-                           std::vector<executorch::aten::StridesType> strides,
-                           executorch::aten::ScalarType type, std::function<void(void*)>&& deleter,
-                           executorch::aten::TensorShapeDynamism dynamism =
-                               executorch::aten::TensorShapeDynamism::DYNAMIC_BOUND) {
+inline TensorPtr from_blob(
+    void* data, std::vector<aten::SizesType> sizes, std::vector<aten::StridesType> strides,
+    aten::ScalarType type, std::function<void(void*)>&& deleter,
+    aten::TensorShapeDynamism dynamism = aten::TensorShapeDynamism::DYNAMIC_BOUND) {
   return for_blob(data, std::move(sizes), type)
       .strides(std::move(strides))
       .deleter(std::move(deleter))
@@ -126,18 +120,16 @@ inline TensorPtr from_blob(void* data, std::vector<executorch::aten::SizesType> 
       .make_tensor_ptr();
 }
 
-inline TensorPtr from_blob(void* data, std::vector<executorch::aten::SizesType> sizes,
-                           executorch::aten::ScalarType type, executorch::aten::Device device,
-                           executorch::aten::TensorShapeDynamism dynamism =
-                               executorch::aten::TensorShapeDynamism::DYNAMIC_BOUND) {
+inline TensorPtr from_blob(
+    void* data, std::vector<aten::SizesType> sizes, aten::ScalarType type, aten::Device device,
+    aten::TensorShapeDynamism dynamism = aten::TensorShapeDynamism::DYNAMIC_BOUND) {
   return for_blob(data, std::move(sizes), type).device(device).dynamism(dynamism).make_tensor_ptr();
 }
 
-inline TensorPtr from_blob(void* data, std::vector<executorch::aten::SizesType> sizes,
-                           std::vector<executorch::aten::StridesType> strides,
-                           executorch::aten::ScalarType type, executorch::aten::Device device,
-                           executorch::aten::TensorShapeDynamism dynamism =
-                               executorch::aten::TensorShapeDynamism::DYNAMIC_BOUND) {
+inline TensorPtr from_blob(
+    void* data, std::vector<aten::SizesType> sizes, std::vector<aten::StridesType> strides,
+    aten::ScalarType type, aten::Device device,
+    aten::TensorShapeDynamism dynamism = aten::TensorShapeDynamism::DYNAMIC_BOUND) {
   return for_blob(data, std::move(sizes), type)
       .strides(std::move(strides))
       .device(device)
@@ -145,11 +137,10 @@ inline TensorPtr from_blob(void* data, std::vector<executorch::aten::SizesType> 
       .make_tensor_ptr();
 }
 
-inline TensorPtr from_blob(void* data, std::vector<executorch::aten::SizesType> sizes,
-                           executorch::aten::ScalarType type, executorch::aten::Device device,
-                           std::function<void(void*)>&& deleter,
-                           executorch::aten::TensorShapeDynamism dynamism =
-                               executorch::aten::TensorShapeDynamism::DYNAMIC_BOUND) {
+inline TensorPtr from_blob(
+    void* data, std::vector<aten::SizesType> sizes, aten::ScalarType type, aten::Device device,
+    std::function<void(void*)>&& deleter,
+    aten::TensorShapeDynamism dynamism = aten::TensorShapeDynamism::DYNAMIC_BOUND) {
   return for_blob(data, std::move(sizes), type)
       .device(device)
       .deleter(std::move(deleter))
@@ -157,12 +148,10 @@ inline TensorPtr from_blob(void* data, std::vector<executorch::aten::SizesType> 
       .make_tensor_ptr();
 }
 
-inline TensorPtr from_blob(void* data, std::vector<executorch::aten::SizesType> sizes,
-                           std::vector<executorch::aten::StridesType> strides,
-                           executorch::aten::ScalarType type, executorch::aten::Device device,
-                           std::function<void(void*)>&& deleter,
-                           executorch::aten::TensorShapeDynamism dynamism =
-                               executorch::aten::TensorShapeDynamism::DYNAMIC_BOUND) {
+inline TensorPtr from_blob(
+    void* data, std::vector<aten::SizesType> sizes, std::vector<aten::StridesType> strides,
+    aten::ScalarType type, aten::Device device, std::function<void(void*)>&& deleter,
+    aten::TensorShapeDynamism dynamism = aten::TensorShapeDynamism::DYNAMIC_BOUND) {
   return for_blob(data, std::move(sizes), type)
       .strides(std::move(strides))
       .device(device)
@@ -173,20 +162,18 @@ inline TensorPtr from_blob(void* data, std::vector<executorch::aten::SizesType> 
 
 namespace internal {
 
-inline std::vector<executorch::aten::SizesType> sizes_of(const executorch::aten::Tensor& tensor) {
+inline std::vector<aten::SizesType> sizes_of(const aten::Tensor& tensor) {
   return {tensor.sizes().begin(), tensor.sizes().end()};
 }
 
-inline std::vector<executorch::aten::StridesType> strides_of(
-    const executorch::aten::Tensor& tensor) {
-  executorch::aten::StridesType room[runtime::kTensorDimensionLimit];
+inline std::vector<aten::StridesType> strides_of(const aten::Tensor& tensor) {
+  aten::StridesType room[runtime::kTensorDimensionLimit];
   const auto strides = runtime::internal::strides_of(tensor, room);
   return {strides->begin(), strides->end()};
 }
 
-inline executorch::aten::ScalarType type_or(executorch::aten::ScalarType type,
-                                            const executorch::aten::Tensor& other) {
-  return type == executorch::aten::ScalarType::Undefined ? other.scalar_type() : type;
+inline aten::ScalarType type_or(aten::ScalarType type, const aten::Tensor& other) {
+  return type == aten::ScalarType::Undefined ? other.scalar_type() : type;
 }
 
 }  // namespace internal
@@ -194,161 +181,136 @@ inline executorch::aten::ScalarType type_or(executorch::aten::ScalarType type,
 // Owning. In every `*_like` the type Undefined means that of `other`.
 
 /// Elements have no particular value.
-TensorPtr empty_strided(std::vector<executorch::aten::SizesType> sizes,
-                        std::vector<executorch::aten::StridesType> strides,
-                        executorch::aten::ScalarType type = executorch::aten::ScalarType::Float,
-                        executorch::aten::TensorShapeDynamism dynamism =
-                            executorch::aten::TensorShapeDynamism::DYNAMIC_BOUND);
+TensorPtr empty_strided(
+    std::vector<aten::SizesType> sizes, std::vector<aten::StridesType> strides,
+    aten::ScalarType type = aten::ScalarType::Float,
+    aten::TensorShapeDynamism dynamism = aten::TensorShapeDynamism::DYNAMIC_BOUND);
 
 inline TensorPtr empty_like(
-    const TensorPtr& other,
-    executorch::aten::ScalarType type = executorch::aten::ScalarType::Undefined,
-    executorch::aten::TensorShapeDynamism dynamism =
-        executorch::aten::TensorShapeDynamism::DYNAMIC_BOUND) {
+    const TensorPtr& other, aten::ScalarType type = aten::ScalarType::Undefined,
+    aten::TensorShapeDynamism dynamism = aten::TensorShapeDynamism::DYNAMIC_BOUND) {
   const auto& tensor = internal::tensor_of(other, "empty_like");
   return empty_strided(internal::sizes_of(tensor), internal::strides_of(tensor),
                        internal::type_or(type, tensor), dynamism);
 }
 
-inline TensorPtr empty(std::vector<executorch::aten::SizesType> sizes,
-                       executorch::aten::ScalarType type = executorch::aten::ScalarType::Float,
-                       executorch::aten::TensorShapeDynamism dynamism =
-                           executorch::aten::TensorShapeDynamism::DYNAMIC_BOUND) {
+inline TensorPtr empty(
+    std::vector<aten::SizesType> sizes, aten::ScalarType type = aten::ScalarType::Float,
+    aten::TensorShapeDynamism dynamism = aten::TensorShapeDynamism::DYNAMIC_BOUND) {
   return empty_strided(std::move(sizes), {}, type, dynamism);
 }
 
 /// Elements are `fill_value` converted to `type`.
-TensorPtr full_strided(std::vector<executorch::aten::SizesType> sizes,
-                       std::vector<executorch::aten::StridesType> strides,
-                       executorch::aten::Scalar fill_value,
-                       executorch::aten::ScalarType type = executorch::aten::ScalarType::Float,
-                       executorch::aten::TensorShapeDynamism dynamism =
-                           executorch::aten::TensorShapeDynamism::DYNAMIC_BOUND);
+TensorPtr full_strided(
+    std::vector<aten::SizesType> sizes, std::vector<aten::StridesType> strides,
+    aten::Scalar fill_value, aten::ScalarType type = aten::ScalarType::Float,
+    aten::TensorShapeDynamism dynamism = aten::TensorShapeDynamism::DYNAMIC_BOUND);
 
 inline TensorPtr full_like(
-    const TensorPtr& other, executorch::aten::Scalar fill_value,
-    executorch::aten::ScalarType type = executorch::aten::ScalarType::Undefined,
-    executorch::aten::TensorShapeDynamism dynamism =
-        executorch::aten::TensorShapeDynamism::DYNAMIC_BOUND) {
+    const TensorPtr& other, aten::Scalar fill_value,
+    aten::ScalarType type = aten::ScalarType::Undefined,
+    aten::TensorShapeDynamism dynamism = aten::TensorShapeDynamism::DYNAMIC_BOUND) {
   const auto& tensor = internal::tensor_of(other, "full_like");
   return full_strided(internal::sizes_of(tensor), internal::strides_of(tensor), fill_value,
                       internal::type_or(type, tensor), dynamism);
 }
 
-inline TensorPtr full(std::vector<executorch::aten::SizesType> sizes,
-                      executorch::aten::Scalar fill_value,
-                      executorch::aten::ScalarType type = executorch::aten::ScalarType::Float,
-                      executorch::aten::TensorShapeDynamism dynamism =
-                          executorch::aten::TensorShapeDynamism::DYNAMIC_BOUND) {
+inline TensorPtr full(
+    std::vector<aten::SizesType> sizes, aten::Scalar fill_value,
+    aten::ScalarType type = aten::ScalarType::Float,
+    aten::TensorShapeDynamism dynamism = aten::TensorShapeDynamism::DYNAMIC_BOUND) {
   return full_strided(std::move(sizes), {}, fill_value, type, dynamism);
 }
 
 /// 0-d.
-inline TensorPtr scalar_tensor(
-    executorch::aten::Scalar value,
-    executorch::aten::ScalarType type = executorch::aten::ScalarType::Float) {
+inline TensorPtr scalar_tensor(aten::Scalar value,
+                               aten::ScalarType type = aten::ScalarType::Float) {
   return full({}, value, type);
 }
 
 inline TensorPtr ones_like(
-    const TensorPtr& other,
-    executorch::aten::ScalarType type = executorch::aten::ScalarType::Undefined,
-    executorch::aten::TensorShapeDynamism dynamism =
-        executorch::aten::TensorShapeDynamism::DYNAMIC_BOUND) {
+    const TensorPtr& other, aten::ScalarType type = aten::ScalarType::Undefined,
+    aten::TensorShapeDynamism dynamism = aten::TensorShapeDynamism::DYNAMIC_BOUND) {
   return full_like(other, 1, type, dynamism);
 }
 
-inline TensorPtr ones(std::vector<executorch::aten::SizesType> sizes,
-                      executorch::aten::ScalarType type = executorch::aten::ScalarType::Float,
-                      executorch::aten::TensorShapeDynamism dynamism =
-                          executorch::aten::TensorShapeDynamism::DYNAMIC_BOUND) {
+inline TensorPtr ones(
+    std::vector<aten::SizesType> sizes, aten::ScalarType type = aten::ScalarType::Float,
+    aten::TensorShapeDynamism dynamism = aten::TensorShapeDynamism::DYNAMIC_BOUND) {
   return full(std::move(sizes), 1, type, dynamism);
 }
 
 inline TensorPtr zeros_like(
-    const TensorPtr& other,
-    executorch::aten::ScalarType type = executorch::aten::ScalarType::Undefined,
-    executorch::aten::TensorShapeDynamism dynamism =
-        executorch::aten::TensorShapeDynamism::DYNAMIC_BOUND) {
+    const TensorPtr& other, aten::ScalarType type = aten::ScalarType::Undefined,
+    aten::TensorShapeDynamism dynamism = aten::TensorShapeDynamism::DYNAMIC_BOUND) {
   return full_like(other, 0, type, dynamism);
 }
 
-inline TensorPtr zeros(std::vector<executorch::aten::SizesType> sizes,
-                       executorch::aten::ScalarType type = executorch::aten::ScalarType::Float,
-                       executorch::aten::TensorShapeDynamism dynamism =
-                           executorch::aten::TensorShapeDynamism::DYNAMIC_BOUND) {
+inline TensorPtr zeros(
+    std::vector<aten::SizesType> sizes, aten::ScalarType type = aten::ScalarType::Float,
+    aten::TensorShapeDynamism dynamism = aten::TensorShapeDynamism::DYNAMIC_BOUND) {
   return full(std::move(sizes), 0, type, dynamism);
 }
 
 /// Uniform in [0, 1).
-TensorPtr rand_strided(std::vector<executorch::aten::SizesType> sizes,
-                       std::vector<executorch::aten::StridesType> strides,
-                       executorch::aten::ScalarType type = executorch::aten::ScalarType::Float,
-                       executorch::aten::TensorShapeDynamism dynamism =
-                           executorch::aten::TensorShapeDynamism::DYNAMIC_BOUND);
+TensorPtr rand_strided(
+    std::vector<aten::SizesType> sizes, std::vector<aten::StridesType> strides,
+    aten::ScalarType type = aten::ScalarType::Float,
+    aten::TensorShapeDynamism dynamism = aten::TensorShapeDynamism::DYNAMIC_BOUND);
 
 inline TensorPtr rand_like(
-    const TensorPtr& other,
-    executorch::aten::ScalarType type = executorch::aten::ScalarType::Undefined,
-    executorch::aten::TensorShapeDynamism dynamism =
-        executorch::aten::TensorShapeDynamism::DYNAMIC_BOUND) {
+    const TensorPtr& other, aten::ScalarType type = aten::ScalarType::Undefined,
+    aten::TensorShapeDynamism dynamism = aten::TensorShapeDynamism::DYNAMIC_BOUND) {
   const auto& tensor = internal::tensor_of(other, "rand_like");
   return rand_strided(internal::sizes_of(tensor), internal::strides_of(tensor),
                       internal::type_or(type, tensor), dynamism);
 }
 
-inline TensorPtr rand(std::vector<executorch::aten::SizesType> sizes,
-                      executorch::aten::ScalarType type = executorch::aten::ScalarType::Float,
-                      executorch::aten::TensorShapeDynamism dynamism =
-                          executorch::aten::TensorShapeDynamism::DYNAMIC_BOUND) {
+inline TensorPtr rand(
+    std::vector<aten::SizesType> sizes, aten::ScalarType type = aten::ScalarType::Float,
+    aten::TensorShapeDynamism dynamism = aten::TensorShapeDynamism::DYNAMIC_BOUND) {
   return rand_strided(std::move(sizes), {}, type, dynamism);
 }
 
 /// Standard normal.
-TensorPtr randn_strided(std::vector<executorch::aten::SizesType> sizes,
-                        std::vector<executorch::aten::StridesType> strides,
-                        executorch::aten::ScalarType type = executorch::aten::ScalarType::Float,
-                        executorch::aten::TensorShapeDynamism dynamism =
-                            executorch::aten::TensorShapeDynamism::DYNAMIC_BOUND);
+TensorPtr randn_strided(
+    std::vector<aten::SizesType> sizes, std::vector<aten::StridesType> strides,
+    aten::ScalarType type = aten::ScalarType::Float,
+    aten::TensorShapeDynamism dynamism = aten::TensorShapeDynamism::DYNAMIC_BOUND);
 
 inline TensorPtr randn_like(
-    const TensorPtr& other,
-    executorch::aten::ScalarType type = executorch::aten::ScalarType::Undefined,
-    executorch::aten::TensorShapeDynamism dynamism =
-        executorch::aten::TensorShapeDynamism::DYNAMIC_BOUND) {
+    const TensorPtr& other, aten::ScalarType type = aten::ScalarType::Undefined,
+    aten::TensorShapeDynamism dynamism = aten::TensorShapeDynamism::DYNAMIC_BOUND) {
   const auto& tensor = internal::tensor_of(other, "randn_like");
   return randn_strided(internal::sizes_of(tensor), internal::strides_of(tensor),
                        internal::type_or(type, tensor), dynamism);
 }
 
-inline TensorPtr randn(std::vector<executorch::aten::SizesType> sizes,
-                       executorch::aten::ScalarType type = executorch::aten::ScalarType::Float,
-                       executorch::aten::TensorShapeDynamism dynamism =
-                           executorch::aten::TensorShapeDynamism::DYNAMIC_BOUND) {
+inline TensorPtr randn(
+    std::vector<aten::SizesType> sizes, aten::ScalarType type = aten::ScalarType::Float,
+    aten::TensorShapeDynamism dynamism = aten::TensorShapeDynamism::DYNAMIC_BOUND) {
   return randn_strided(std::move(sizes), {}, type, dynamism);
 }
 
 /// Uniform over the integers low, low + 1, ..., high - 1.
-TensorPtr randint_strided(int64_t low, int64_t high, std::vector<executorch::aten::SizesType> sizes,
-                          std::vector<executorch::aten::StridesType> strides,
-                          executorch::aten::ScalarType type = executorch::aten::ScalarType::Int,
-                          executorch::aten::TensorShapeDynamism dynamism =
-                              executorch::aten::TensorShapeDynamism::DYNAMIC_BOUND);
+TensorPtr randint_strided(
+    int64_t low, int64_t high, std::vector<aten::SizesType> sizes,
+    std::vector<aten::StridesType> strides, aten::ScalarType type = aten::ScalarType::Int,
+    aten::TensorShapeDynamism dynamism = aten::TensorShapeDynamism::DYNAMIC_BOUND);
 
 inline TensorPtr randint_like(
     const TensorPtr& other, int64_t low, int64_t high,
-    executorch::aten::ScalarType type = executorch::aten::ScalarType::Undefined,
-    executorch::aten::TensorShapeDynamism dynamism =
-        executorch::aten::TensorShapeDynamism::DYNAMIC_BOUND) {
+    aten::ScalarType type = aten::ScalarType::Undefined,
+    aten::TensorShapeDynamism dynamism = aten::TensorShapeDynamism::DYNAMIC_BOUND) {
   const auto& tensor = internal::tensor_of(other, "randint_like");
   return randint_strided(low, high, internal::sizes_of(tensor), internal::strides_of(tensor),
                          internal::type_or(type, tensor), dynamism);
 }
 
-inline TensorPtr randint(int64_t low, int64_t high, std::vector<executorch::aten::SizesType> sizes,
-                         executorch::aten::ScalarType type = executorch::aten::ScalarType::Int,
-                         executorch::aten::TensorShapeDynamism dynamism =
-                             executorch::aten::TensorShapeDynamism::DYNAMIC_BOUND) {
+inline TensorPtr randint(
+    int64_t low, int64_t high, std::vector<aten::SizesType> sizes,
+    aten::ScalarType type = aten::ScalarType::Int,
+    aten::TensorShapeDynamism dynamism = aten::TensorShapeDynamism::DYNAMIC_BOUND) {
   return randint_strided(low, high, std::move(sizes), {}, type, dynamism);
 }
 
