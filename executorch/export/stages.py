@@ -82,7 +82,7 @@ class Stage(ABC):
 
 class _Stage(Stage):
     """A stage that is a function from data to data. Its options are those of its constructor;
-    `of` takes them out of a recipe."""
+    `of` takes them out of a recipe, or `from_recipe` out of its lowering recipe."""
 
     kind: StageType
     after: Sequence[StageType] = ()
@@ -102,7 +102,7 @@ class _Stage(Stage):
 
     @classmethod
     def of(cls, recipe: ExportRecipe) -> Stage:
-        raise NotImplementedError
+        return cls.from_recipe(recipe.lowering_recipe)  # type: ignore
 
     def run(self, artifact: PipelineArtifact) -> None:
         made = artifact.copy_with_new_data(None)
@@ -272,10 +272,6 @@ class EdgeTransformAndLowerStage(_LoweringStage):
         self._compile_config = compile_config
 
     @classmethod
-    def of(cls, recipe: ExportRecipe) -> Stage:
-        return cls.from_recipe(recipe.lowering_recipe)
-
-    @classmethod
     def from_recipe(cls, lowering_recipe: LoweringRecipe | None) -> EdgeTransformAndLowerStage:
         lowering = lowering_recipe or LoweringRecipe()
         passes = lowering.edge_transform_passes
@@ -300,10 +296,6 @@ class ToEdgeStage(_Stage):
     def __init__(self, edge_compile_config: Any = None) -> None:
         super().__init__()
         self._compile_config = edge_compile_config
-
-    @classmethod
-    def of(cls, recipe: ExportRecipe) -> Stage:
-        return cls.from_recipe(recipe.lowering_recipe)
 
     @classmethod
     def from_recipe(cls, lowering_recipe: LoweringRecipe | None) -> ToEdgeStage:
@@ -366,10 +358,6 @@ class ToBackendStage(_LoweringStage):
     def __init__(self, partitioners: list[Any] | dict[str, list[Any]] | None = None) -> None:
         super().__init__()
         self._partitioners = partitioners
-
-    @classmethod
-    def of(cls, recipe: ExportRecipe) -> Stage:
-        return cls.from_recipe(recipe.lowering_recipe)
 
     @classmethod
     def from_recipe(cls, lowering_recipe: LoweringRecipe | None) -> ToBackendStage:

@@ -54,7 +54,7 @@ class _BySupport(Partitioner):
 
     support: OperatorSupportBase
     prefix = "tag"
-    spec_of_all: DelegationSpec
+    spec_of_all = DelegationSpec("DemoBackend", [CompileSpec("max_value", bytes([4]))])
 
     def partition(self, exported_program: ExportedProgram) -> PartitionResult:
         tags = {}
@@ -72,21 +72,14 @@ class _BySupport(Partitioner):
 class AddMulPartitionerDemo(_BySupport):
     """Additions and matrix products, whose name stands for the product."""
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.support = any_chain(AddOperatorSupport(), MatmulOperatorSupport())
-        self.spec_of_all = DelegationSpec(
-            "BackendWithCompilerDemo", [CompileSpec("max_value", bytes([4]))]
-        )
+    support = any_chain(AddOperatorSupport(), MatmulOperatorSupport())
+    spec_of_all = DelegationSpec("BackendWithCompilerDemo", [CompileSpec("max_value", bytes([4]))])
 
 
 class AddAttributePartitionerDemo(_BySupport):
     """Additions, with the attributes of the model that they read."""
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.support = AddOperatorSupport()
-        self.spec_of_all = DelegationSpec("DemoBackend", [CompileSpec("max_value", bytes([4]))])
+    support: OperatorSupportBase = AddOperatorSupport()
 
     def partition(self, edge_exported_program: ExportedProgram) -> PartitionResult:
         result = super().partition(edge_exported_program)
@@ -94,27 +87,16 @@ class AddAttributePartitionerDemo(_BySupport):
         return result
 
 
-class AllNodesPartitionerDemo(_BySupport):
+class AllNodesPartitionerDemo(AddAttributePartitionerDemo):
     """Everything, constants included."""
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.support = AllOperatorSupport()
-        self.spec_of_all = DelegationSpec("DemoBackend", [CompileSpec("max_value", bytes([4]))])
-
-    def partition(self, edge_exported_program: ExportedProgram) -> PartitionResult:
-        result = super().partition(edge_exported_program)
-        tag_constant_data(edge_exported_program)
-        return result
+    support = AllOperatorSupport()
 
 
 class NonDecompTestPartitioner(_BySupport):
     """Operators that would be decomposed, but for those linear layers that have no bias."""
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.support = OpsToNotDecomposeOperatorSupport()
-        self.spec_of_all = DelegationSpec("DemoBackend", [CompileSpec("max_value", bytes([4]))])
+    support = OpsToNotDecomposeOperatorSupport()
 
     def ops_to_not_decompose(
         self, ep: ExportedProgram

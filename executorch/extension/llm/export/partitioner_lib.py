@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NoReturn
 
 from executorch.backends.xnnpack.partition.config.xnnpack_config import ConfigPrecisionType
@@ -21,33 +22,17 @@ def get_xnnpack_partitioner(
     return XnnpackPartitioner(enable_bf16=enable_bf16)
 
 
-def _absent(backend: str) -> NoReturn:
-    raise NotImplementedError(f"the {backend} backend is not here; there is XNNPACK")
+def _absent(backend: str) -> Callable[..., NoReturn]:
+    def get_partitioner(*args: Any, **kwargs: Any) -> NoReturn:
+        raise NotImplementedError(f"the {backend} backend is not here; there is XNNPACK")
+
+    return get_partitioner
 
 
-def get_coreml_partitioner(*args: Any, **kwargs: Any) -> NoReturn:
-    _absent("Core ML")
-
-
-def get_ethosu_partitioner(*args: Any, **kwargs: Any) -> NoReturn:
-    _absent("Ethos-U")
-
-
-def get_openvino_partitioner(*args: Any, **kwargs: Any) -> NoReturn:
-    _absent("OpenVINO")
-
-
-def get_qnn_partitioner(*args: Any, **kwargs: Any) -> NoReturn:
-    _absent("QNN")
-
-
-def get_tosa_partitioner(*args: Any, **kwargs: Any) -> NoReturn:
-    _absent("TOSA")
-
-
-def get_vgf_partitioner(*args: Any, **kwargs: Any) -> NoReturn:
-    _absent("VGF")
-
-
-def get_vulkan_partitioner(*args: Any, **kwargs: Any) -> NoReturn:
-    _absent("Vulkan")
+get_coreml_partitioner = _absent("Core ML")
+get_ethosu_partitioner = _absent("Ethos-U")
+get_openvino_partitioner = _absent("OpenVINO")
+get_qnn_partitioner = _absent("QNN")
+get_tosa_partitioner = _absent("TOSA")
+get_vgf_partitioner = _absent("VGF")
+get_vulkan_partitioner = _absent("Vulkan")
