@@ -1,6 +1,5 @@
 #include <executorch/cpu/scratch.h>
 
-#include <algorithm>
 #include <cstdlib>
 #include <new>
 

@@ -3,7 +3,6 @@
 #include <executorch/schema/objects/program_generated.h>
 
 #include <cstdint>
-#include <iterator>
 #include <vector>
 
 #include "program_mutation.h"

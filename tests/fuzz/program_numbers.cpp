@@ -1,6 +1,5 @@
 // Numbers that are changed together: sizes, pads, strides, dilations, lists.
 #include <algorithm>
-#include <cmath>
 #include <limits>
 
 #include "program_edit.h"

@@ -1,6 +1,5 @@
 // Types, layouts and memory of tensors, and what makes them legal again.
 #include <algorithm>
-#include <limits>
 #include <numeric>
 
 #include "program_edit.h"

@@ -10,8 +10,6 @@
 #include <executorch/cpu/machine_limits.h>
 
 #include <algorithm>
-#include <cstdio>
-#include <cstring>
 #include <string>
 #include <vector>
 

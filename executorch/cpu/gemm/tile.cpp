@@ -4,7 +4,6 @@
 #include <executorch/cpu/prefetch.h>
 
 #include <algorithm>
-#include <cstddef>
 #include <utility>
 
 #undef HWY_TARGET_INCLUDE

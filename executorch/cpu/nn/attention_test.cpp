@@ -3,7 +3,6 @@
 #include <executorch/cpu/threadpool.h>
 #include <gtest/gtest.h>
 
-#include <bit>
 #include <cmath>
 #include <cstring>
 #include <random>

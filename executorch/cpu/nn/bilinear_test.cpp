@@ -3,7 +3,6 @@
 #include <executorch/cpu/nn/testing.h>
 
 #include <algorithm>
-#include <cmath>
 
 namespace executorch::cpu {
 namespace {

@@ -3,7 +3,6 @@
 #include <nlohmann/json.hpp>
 
 #include <cmath>
-#include <cstdint>
 #include <string>
 #include <vector>
 

@@ -8,7 +8,6 @@
 #include <cstdio>
 #include <cstring>
 #include <map>
-#include <set>
 #include <string_view>
 
 namespace executorch::devtools {

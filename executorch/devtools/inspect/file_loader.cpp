@@ -39,8 +39,7 @@ Result<FreeableBuffer> FileLoader::load(size_t offset, size_t size, const Segmen
   if (bytes == nullptr) return Error::MemoryAllocationFailed;
   FreeableBuffer buffer(bytes, size,
                         [](void*, void* data, size_t) { ::operator delete(data, kAlignment); });
-  const Error error = load_into(offset, size, info, bytes);
-  if (error != Error::Ok) return error;
+  ET_CHECK_OK_OR_RETURN_ERROR(load_into(offset, size, info, bytes));
   return buffer;
 }
 

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <limits>
 #include <map>
-#include <set>
 
 namespace executorch::devtools {
 namespace {

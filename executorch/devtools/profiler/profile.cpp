@@ -3,7 +3,6 @@
 #include <executorch/schema/program_generated.h>
 
 #include <algorithm>
-#include <cstring>
 #include <map>
 #include <optional>
 

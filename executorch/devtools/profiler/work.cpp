@@ -362,8 +362,7 @@ runtime::Result<MethodWork> count_work(runtime::Method& method, const Recorder* 
       entry.work.family = Family::View;
     }
   }
-  const Error error = method.reset_execution();
-  if (error != Error::Ok) return error;
+  ET_CHECK_OK_OR_RETURN_ERROR(method.reset_execution());
   return all;
 }
 #pragma GCC diagnostic pop

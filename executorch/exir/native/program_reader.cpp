@@ -4,7 +4,6 @@
 #include <executorch/schema/flat_tensor_generated.h>
 #include <executorch/schema/program_generated.h>
 
-#include <stdexcept>
 #include <string>
 
 namespace nb = nanobind;

@@ -4,8 +4,6 @@
 #include <executorch/schema/program_generated.h>
 
 #include <algorithm>
-#include <bit>
-#include <initializer_list>
 #include <numeric>
 #include <stdexcept>
 #include <unordered_map>

@@ -4,7 +4,6 @@
 #include <nanobind/nanobind.h>
 
 #include <limits>
-#include <string>
 #include <string_view>
 #include <vector>
 

@@ -3,7 +3,6 @@
 #include <executorch/extension/module/module.h>
 
 #include <string>
-#include <vector>
 
 namespace executorch::extension::command {
 

@@ -2,7 +2,6 @@
 
 #include <executorch/runtime/core/exec_aten/exec_aten.h>
 
-#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>

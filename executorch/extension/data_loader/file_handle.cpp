@@ -26,38 +26,28 @@ void free_aligned(void* alignment, void* data, size_t) {
 }  // namespace
 
 Error check_alignment(const char* name, size_t alignment) {
-  if (alignment == 0 || (alignment & (alignment - 1)) != 0) {
-    ET_LOG(Error, "%s: alignment %zu is not a power of two", name, alignment);
-    return Error::InvalidArgument;
-  }
+  ET_CHECK_OR_RETURN_ERROR(alignment != 0 && (alignment & (alignment - 1)) == 0, InvalidArgument,
+                           "%s: alignment %zu is not a power of two", name, alignment);
   return Error::Ok;
 }
 
 Result<FileHandle> FileHandle::open(const char* path) {
-  if (path == nullptr) {
-    ET_LOG(Error, "file loader: the path is null");
-    return Error::InvalidArgument;
-  }
+  ET_CHECK_OR_RETURN_ERROR(path != nullptr, InvalidArgument, "file loader: the path is null");
   const int fd = ::open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-  if (fd < 0) {
-    ET_LOG(Error, "%s: cannot open: %s (errno %d)", path, std::strerror(errno), errno);
-    return Error::AccessFailed;
-  }
+  ET_CHECK_OR_RETURN_ERROR(fd >= 0, AccessFailed, "%s: cannot open: %s (errno %d)", path,
+                           std::strerror(errno), errno);
   return adopt(fd, path);
 }
 
 Result<FileHandle> FileHandle::adopt(int fd, const char* name) {
   const auto handle = [&]() -> Result<FileHandle> {
     struct stat st;
-    if (::fstat(fd, &st) != 0) {
-      ET_LOG(Error, "%s: cannot get the size: %s (errno %d)", name, std::strerror(errno), errno);
-      return Error::AccessFailed;
-    }
-    if (!S_ISREG(st.st_mode)) {
-      ET_LOG(Error, "%s: is %s, expected a regular file", name,
-             S_ISDIR(st.st_mode) ? "a directory" : "a device or pipe");
-      return Error::AccessFailed;
-    }
+    ET_CHECK_OR_RETURN_ERROR(::fstat(fd, &st) == 0, AccessFailed,
+                             "%s: cannot get the size: %s (errno %d)", name, std::strerror(errno),
+                             errno);
+    ET_CHECK_OR_RETURN_ERROR(S_ISREG(st.st_mode), AccessFailed,
+                             "%s: is %s, expected a regular file", name,
+                             S_ISDIR(st.st_mode) ? "a directory" : "a device or pipe");
     return FileHandle(fd, static_cast<size_t>(st.st_size), name);
   };
   auto result = runtime::catch_allocation_failure(name, handle);
@@ -71,10 +61,9 @@ FileHandle::FileHandle(FileHandle&& rhs) noexcept
       name_(std::move(rhs.name_)) {}
 
 Result<size_t> FileHandle::size_if_open() const {
-  if (fd_ < 0) {
-    ET_LOG(Error, "file loader: asked for the size of a file that was moved to another loader");
-    return Error::InvalidState;
-  }
+  ET_CHECK_OR_RETURN_ERROR(
+      fd_ >= 0, InvalidState,
+      "file loader: asked for the size of a file that was moved to another loader");
   return size_;
 }
 
@@ -83,24 +72,17 @@ FileHandle::~FileHandle() {
 }
 
 Error FileHandle::check_range(size_t offset, size_t size) const {
-  if (fd_ < 0) {
-    ET_LOG(Error, "file loader: used after it was moved from");
-    return Error::InvalidState;
-  }
-  if (offset > size_ || size > size_ - offset) {
-    ET_LOG(Error, "%s: cannot load %zu bytes at offset %zu, the file has %zu bytes", name(), size,
-           offset, size_);
-    return Error::InvalidArgument;
-  }
+  ET_CHECK_OR_RETURN_ERROR(fd_ >= 0, InvalidState, "file loader: used after it was moved from");
+  ET_CHECK_OR_RETURN_ERROR(offset <= size_ && size <= size_ - offset, InvalidArgument,
+                           "%s: cannot load %zu bytes at offset %zu, the file has %zu bytes",
+                           name(), size, offset, size_);
   return Error::Ok;
 }
 
 Error FileHandle::read(size_t offset, size_t size, void* buffer) const {
   ET_CHECK_OK_OR_RETURN_ERROR(check_range(offset, size));
-  if (buffer == nullptr && size != 0) {
-    ET_LOG(Error, "%s: cannot load %zu bytes into a null buffer", name(), size);
-    return Error::InvalidArgument;
-  }
+  ET_CHECK_OR_RETURN_ERROR(buffer != nullptr || size == 0, InvalidArgument,
+                           "%s: cannot load %zu bytes into a null buffer", name(), size);
   size_t done = 0;
   while (done < size) {
     const ssize_t n = ::pread(fd_, static_cast<char*>(buffer) + done, size - done,
@@ -126,10 +108,8 @@ Result<FreeableBuffer> FileHandle::load(size_t offset, size_t size, size_t align
     return FreeableBuffer(nullptr, 0, /*free_fn=*/nullptr);
   }
   void* data = ::operator new(size, std::align_val_t(alignment), std::nothrow);
-  if (data == nullptr) {
-    ET_LOG(Error, "%s: no memory for %zu bytes at offset %zu", name(), size, offset);
-    return Error::MemoryAllocationFailed;
-  }
+  ET_CHECK_OR_RETURN_ERROR(data != nullptr, MemoryAllocationFailed,
+                           "%s: no memory for %zu bytes at offset %zu", name(), size, offset);
   FreeableBuffer buffer(data, size, free_aligned, reinterpret_cast<void*>(alignment));
   ET_CHECK_OK_OR_RETURN_ERROR(read(offset, size, data));
   return buffer;

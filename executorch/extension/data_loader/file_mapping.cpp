@@ -1,7 +1,6 @@
 #include <executorch/extension/data_loader/file_mapping.h>
 #include <executorch/extension/data_loader/mman.h>
 
-#include <algorithm>
 #include <cstdint>
 #include <new>
 

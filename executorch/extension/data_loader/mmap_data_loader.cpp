@@ -40,11 +40,10 @@ Error MmapDataLoader::settle_pages(void* pages, size_t size, size_t offset) cons
       break;
     case MlockConfig::UseMlock:
     case MlockConfig::UseMlockIgnoreErrors:
-      if (::mlock(pages, size) != 0 && mlock_config_ == MlockConfig::UseMlock) {
-        ET_LOG(Error, "%s: cannot lock %zu bytes at offset %zu: %s (errno %d)", file_.name(), size,
-               offset, std::strerror(errno), errno);
-        return Error::NotSupported;
-      }
+      ET_CHECK_OR_RETURN_ERROR(::mlock(pages, size) == 0 || mlock_config_ != MlockConfig::UseMlock,
+                               NotSupported,
+                               "%s: cannot lock %zu bytes at offset %zu: %s (errno %d)",
+                               file_.name(), size, offset, std::strerror(errno), errno);
       break;
     case MlockConfig::UseMadvise:
       // Only hints: a system that does not know them still works.
@@ -72,11 +71,9 @@ Result<FreeableBuffer> MmapDataLoader::map_range(size_t offset, size_t size) con
   const size_t lead = offset % get_os_page_size();
   void* const pages = ::mmap(nullptr, size + lead, PROT_READ, MAP_PRIVATE, file_.fd(),
                              static_cast<off_t>(offset - lead));
-  if (pages == MAP_FAILED) {
-    ET_LOG(Error, "%s: cannot map %zu bytes at offset %zu: %s (errno %d)", file_.name(), size,
-           offset, std::strerror(errno), errno);
-    return Error::AccessFailed;
-  }
+  ET_CHECK_OR_RETURN_ERROR(pages != MAP_FAILED, AccessFailed,
+                           "%s: cannot map %zu bytes at offset %zu: %s (errno %d)", file_.name(),
+                           size, offset, std::strerror(errno), errno);
   FreeableBuffer buffer(static_cast<char*>(pages) + lead, size, unmap);
   ET_CHECK_OK_OR_RETURN_ERROR(settle_pages(pages, size + lead, offset));
   return buffer;

@@ -15,9 +15,8 @@ inline ::executorch::runtime::Error read_file_content(const char* name,
                                                       std::shared_ptr<char>* file_data,
                                                       size_t* file_length) {
   using ::executorch::extension::internal::FileHandle;
-  auto file = FileHandle::open(name);
-  if (!file.ok()) return file.error();
-  auto bytes = file->load(0, file->size(), alignof(std::max_align_t));
+  ET_ASSIGN_OR_RETURN(auto file, FileHandle::open(name));
+  auto bytes = file.load(0, file.size(), alignof(std::max_align_t));
   if (!bytes.ok()) return bytes.error();
   using ::executorch::runtime::FreeableBuffer;
   auto owner = std::make_shared<FreeableBuffer>(std::move(bytes.get()));

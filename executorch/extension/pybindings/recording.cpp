@@ -4,7 +4,6 @@
 #include <nanobind/nanobind.h>
 
 #include <cerrno>
-#include <memory>
 #include <stdexcept>
 
 namespace executorch::extension::pybindings {

@@ -4,7 +4,6 @@
 #include <executorch/kernels/optimized/graph.h>
 #include <executorch/runtime/core/memory_allocator.h>
 
-#include <algorithm>
 #include <cstring>
 #include <memory>
 #include <string>

@@ -1,6 +1,5 @@
 #include <executorch/kernels/optimized/attention_call.h>
 
-#include <cmath>
 #include <limits>
 
 namespace executorch::optimized {

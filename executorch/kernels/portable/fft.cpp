@@ -7,10 +7,8 @@
 #include <executorch/kernels/portable/tables.h>
 #include <executorch/runtime/kernel/boxing.h>
 
-#include <algorithm>
 #include <cinttypes>
 #include <cmath>
-#include <utility>
 
 // Discrete Fourier transforms along one dim after the other, by the engine. Scratch memory beside
 // the engine's: for a transform to real numbers over several dims the input once.

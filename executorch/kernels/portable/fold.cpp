@@ -6,7 +6,6 @@
 #include <executorch/kernels/portable/tables.h>
 #include <executorch/runtime/kernel/boxing.h>
 
-#include <algorithm>
 #include <cinttypes>
 #include <numeric>
 #include <utility>

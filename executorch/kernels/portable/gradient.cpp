@@ -10,7 +10,6 @@
 
 #include <algorithm>
 #include <cinttypes>
-#include <cmath>
 
 // Gradients of pooling, embedding and normalization. Those of convolution and max pooling stand
 // beside their operators.

@@ -2,7 +2,6 @@
 #include <executorch/kernels/portable/internal/testing.h>
 
 #include <cmath>
-#include <vector>
 
 using namespace torch::executor::native;
 

@@ -7,7 +7,6 @@
 #include <executorch/runtime/kernel/boxing.h>
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 
 // Writing, or folding, elements into a copy of `self` at positions along one dim.

@@ -27,12 +27,11 @@ constexpr int64_t kMin = std::numeric_limits<int64_t>::min();
 /// Runs an operator through the registry. `values` are its arguments; the result, if any, last.
 Error call(const char* name, std::vector<EValue>& values) {
   executorch::runtime::runtime_init();
-  auto op = executorch::runtime::get_op_function_from_registry(name);
-  if (!op.ok()) return op.error();
+  ET_ASSIGN_OR_RETURN(auto op, executorch::runtime::get_op_function_from_registry(name));
   std::vector<EValue*> pointers;
   for (EValue& value : values) pointers.push_back(&value);
   KernelRuntimeContext context;
-  (*op)(context, Span<EValue*>(pointers.data(), pointers.size()));
+  (op)(context, Span<EValue*>(pointers.data(), pointers.size()));
   return context.failure_state();
 }
 

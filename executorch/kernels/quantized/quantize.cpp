@@ -5,7 +5,6 @@
 #include <executorch/runtime/kernel/boxing.h>
 
 #include <cmath>
-#include <limits>
 
 // Floats to integers, and to integers and back.
 namespace torch::executor::native {

@@ -1,6 +1,5 @@
 // Span, ArrayRef, FunctionRef, Tag: the small types that everything is made of.
 #include <array>
-#include <vector>
 
 #include <gtest/gtest.h>
 

@@ -10,11 +10,10 @@ Result<DeviceMemoryBuffer> DeviceMemoryBuffer::create(size_t size, etensor::Devi
   DeviceAllocator* allocator = get_device_allocator(type);
   ET_CHECK_OR_RETURN_ERROR(allocator != nullptr, NotFound,
                            "no allocator is registered for device type %d", static_cast<int>(type));
-  const Result<void*> data = allocator->allocate(size, index, alignment);
-  if (!data.ok()) return data.error();
+  ET_ASSIGN_OR_RETURN(void* const data, allocator->allocate(size, index, alignment));
   DeviceMemoryBuffer buffer;
   buffer.allocator_ = allocator;
-  buffer.data_ = *data;
+  buffer.data_ = data;
   buffer.size_ = size;
   buffer.index_ = index;
   return Result<DeviceMemoryBuffer>(std::move(buffer));

@@ -15,10 +15,8 @@ void check_tag(const EValue& value, Tag expected) {
 }
 
 Error element_error(const EValue* element, size_t index, Tag expected) {
-  if (element == nullptr) {
-    ET_LOG(Error, "list: element %zu is an empty slot", index);
-    return Error::InvalidState;
-  }
+  ET_CHECK_OR_RETURN_ERROR(element != nullptr, InvalidState, "list: element %zu is an empty slot",
+                           index);
   ET_LOG(Error, "list: element %zu is %s, not %s", index, tag_to_string(element->tag),
          tag_to_string(expected));
   return Error::InvalidType;
@@ -102,10 +100,8 @@ aten::Tensor& EValue::mutable_tensor() {
 
 Result<aten::Tensor> EValue::tryToTensor() const {
   if (!has_tag(*this, Tag::Tensor)) return Error::InvalidType;
-  if (payload.as_tensor.unsafeGetTensorImpl() == nullptr) {
-    ET_LOG(Error, "EValue: null pointer to a Tensor");
-    return Error::InvalidState;
-  }
+  ET_CHECK_OR_RETURN_ERROR(payload.as_tensor.unsafeGetTensorImpl() != nullptr, InvalidState,
+                           "EValue: null pointer to a Tensor");
   return payload.as_tensor;
 }
 

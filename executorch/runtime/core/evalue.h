@@ -246,9 +246,8 @@ struct EValue {
   template <typename T>
   Result<std::optional<T>> tryToOptional() const {
     if (isNone()) return std::optional<T>(std::nullopt);
-    Result<T> value = tryTo<T>();
-    if (!value.ok()) return value.error();
-    return std::optional<T>(std::move(*value));
+    ET_ASSIGN_OR_RETURN(T value, tryTo<T>());
+    return std::optional<T>(std::move(value));
   }
 
  private:

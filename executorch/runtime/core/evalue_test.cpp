@@ -1,7 +1,6 @@
 #include <executorch/runtime/core/evalue.h>
 
 #include <memory>
-#include <vector>
 
 #include <gtest/gtest.h>
 

@@ -1,7 +1,6 @@
 #include <executorch/runtime/core/result.h>
 
 #include <memory>
-#include <string>
 
 #include <gtest/gtest.h>
 

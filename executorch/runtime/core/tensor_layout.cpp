@@ -14,12 +14,12 @@ Result<const TensorLayout> TensorLayout::create(Span<const int32_t> sizes,
   ET_CHECK_OR_RETURN_ERROR(
       dim_order.size() == sizes.size() && validate_dim_order(dim_order.data(), dim_order.size()),
       InvalidArgument, "TensorLayout: dim order is no permutation of %zu dimensions", sizes.size());
-  const Result<ssize_t> numel = aten::safe_numel(sizes.data(), static_cast<ssize_t>(sizes.size()));
-  if (!numel.ok()) return numel.error();
+  ET_ASSIGN_OR_RETURN(const ssize_t numel,
+                      aten::safe_numel(sizes.data(), static_cast<ssize_t>(sizes.size())));
   size_t nbytes;
   ET_CHECK_OR_RETURN_ERROR(
-      !__builtin_mul_overflow(static_cast<size_t>(*numel), elementSize(scalar_type), &nbytes),
-      InvalidArgument, "TensorLayout: bytes of %zd elements overflow", *numel);
+      !__builtin_mul_overflow(static_cast<size_t>(numel), elementSize(scalar_type), &nbytes),
+      InvalidArgument, "TensorLayout: bytes of %zd elements overflow", numel);
   return TensorLayout(sizes, dim_order, scalar_type, nbytes);
 }
 

@@ -4,7 +4,6 @@
 #include <executorch/runtime/executor/testing_util/hostile_programs.h>
 
 #include <algorithm>
-#include <cstring>
 #include <string>
 
 namespace executorch::runtime {

@@ -1,7 +1,5 @@
 #include <executorch/runtime/executor/plan_validation.h>
 
-#include <cstring>
-
 namespace executorch::runtime::internal {
 namespace {
 

@@ -1,6 +1,5 @@
 #include <executorch/runtime/executor/testing_util/loaded_method.h>
 
-#include <cstring>
 #include <thread>
 
 namespace executorch::runtime {

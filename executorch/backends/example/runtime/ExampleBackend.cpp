@@ -33,9 +33,8 @@ class StepsBackend : public BackendInterface {
     const std::string_view text(static_cast<const char*>(processed->data()), processed->size());
     // Containers, which throw without memory, are used here only: while the program is loaded.
     return catch_allocation_failure("ExampleBackend", [&]() -> Result<DelegateHandle*> {
-      Result<Steps> steps = read(text, context);
-      if (!steps.ok()) return steps.error();
-      auto* const handle = new Steps(std::move(*steps));
+      ET_ASSIGN_OR_RETURN(Steps steps, read(text, context));
+      auto* const handle = new Steps(std::move(steps));
       processed->Free();  // all that is needed of it has been read
       return handle;
     });

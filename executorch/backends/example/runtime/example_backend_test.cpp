@@ -132,14 +132,13 @@ class ExampleSteps : public ExampleText {
   runtime::testing::TensorFactory<aten::ScalarType::Float> floats;
 
   Error run(const char* text, std::vector<Tensor> args, const Data* data = nullptr) {
-    const auto steps = read_example(text, data);
-    if (!steps.ok()) return steps.error();
+    ET_ASSIGN_OR_RETURN(const auto steps, read_example(text, data));
     std::vector<runtime::EValue> values(args.begin(), args.end());
     std::vector<runtime::EValue*> pointers;
     for (auto& value : values) pointers.push_back(&value);
     runtime::internal::PlatformMemoryAllocator allocator;
     runtime::BackendExecutionContext context(nullptr, &allocator);
-    return steps->run(context, {pointers.data(), pointers.size()});
+    return steps.run(context, {pointers.data(), pointers.size()});
   }
   Tensor dynamic(std::vector<int32_t> sizes) {
     return floats.zeros(sizes, runtime::TensorShapeDynamism::DYNAMIC_BOUND);

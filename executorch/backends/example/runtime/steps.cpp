@@ -158,17 +158,14 @@ struct Call {
 
 Error run_step(const Step& step, Value& result, Call& call) {
   const Value &a = call.values[step.operands[0]], &b = call.values[step.operands[1]];
-  if (!result_sizes(step.op, a, b, result) || !result.numel().ok()) {
-    ET_LOG(Error, "ExampleBackend: the shapes of values %" PRIu32 " and %" PRIu32 " do not fit",
-           step.operands[0], step.operands[1]);
-    return Error::InvalidArgument;
-  }
+  ET_CHECK_OR_RETURN_ERROR(
+      result_sizes(step.op, a, b, result) && result.numel().ok(), InvalidArgument,
+      "ExampleBackend: the shapes of values %" PRIu32 " and %" PRIu32 " do not fit",
+      step.operands[0], step.operands[1]);
   // Results can be larger than all that the file and the caller bring, and products of them.
   call.work += result.numel() * (step.op == Op::Mm ? a.sizes[1] : 1);
-  if (!cpu::is_affordable(call.work, call.held)) {
-    ET_LOG(Error, "ExampleBackend: too much to compute from so few elements");
-    return Error::NotSupported;
-  }
+  ET_CHECK_OR_RETURN_ERROR(cpu::is_affordable(call.work, call.held), NotSupported,
+                           "ExampleBackend: too much to compute from so few elements");
   auto* const out = allocate<float>(call.context, result.numel());
   if (out == nullptr) return Error::MemoryAllocationFailed;
   compute(step.op, a, b, result, out);
@@ -186,31 +183,26 @@ Error Steps::check(size_t n_inputs) const {
   size_t known = n_inputs + constants.size();
   for (const Step& step : steps) {
     for (int i = 0; i < operand_count(step.op); ++i) {
-      if (step.operands[i] >= known) {
-        ET_LOG(Error, "ExampleBackend: a step reads value %" PRIu32 " of %zu", step.operands[i],
-               known);
-        return Error::InvalidProgram;
-      }
+      ET_CHECK_OR_RETURN_ERROR(step.operands[i] < known, InvalidProgram,
+                               "ExampleBackend: a step reads value %" PRIu32 " of %zu",
+                               step.operands[i], known);
     }
     ++known;
   }
   for (const uint32_t output : outputs) {
-    if (output >= known) {
-      ET_LOG(Error, "ExampleBackend: an output is value %" PRIu32 " of %zu", output, known);
-      return Error::InvalidProgram;
-    }
+    ET_CHECK_OR_RETURN_ERROR(output < known, InvalidProgram,
+                             "ExampleBackend: an output is value %" PRIu32 " of %zu", output,
+                             known);
   }
   return Error::Ok;
 }
 
 Error Steps::run(runtime::BackendExecutionContext& context, Span<EValue*> args) const {
-  if (args.size() < outputs.size()) {
-    ET_LOG(Error, "ExampleBackend: %zu arguments for %zu outputs", args.size(), outputs.size());
-    return Error::InvalidProgram;
-  }
+  ET_CHECK_OR_RETURN_ERROR(args.size() >= outputs.size(), InvalidProgram,
+                           "ExampleBackend: %zu arguments for %zu outputs", args.size(),
+                           outputs.size());
   const size_t n_inputs = args.size() - outputs.size();
-  Error error = check(n_inputs);
-  if (error != Error::Ok) return error;
+  ET_CHECK_OK_OR_RETURN_ERROR(check(n_inputs));
   Call call{context, nullptr, 0, 0};
   const size_t n_values = n_inputs + constants.size() + steps.size();
   call.values = allocate<Value>(context, n_values);
@@ -218,8 +210,7 @@ Error Steps::run(runtime::BackendExecutionContext& context, Span<EValue*> args) 
   std::uninitialized_fill_n(call.values, n_values, Value());
   Value* next = call.values;
   for (size_t i = 0; i < n_inputs; ++i, ++next) {
-    error = read_input(*args[i], i, *next);
-    if (error != Error::Ok) return error;
+    ET_CHECK_OK_OR_RETURN_ERROR(read_input(*args[i], i, *next));
     call.held += next->numel();
   }
   for (const Constant& constant : constants) {
@@ -230,12 +221,10 @@ Error Steps::run(runtime::BackendExecutionContext& context, Span<EValue*> args) 
   }
   for (const auto& buffer : data) call.held += buffer.size() / sizeof(float);
   for (const Step& step : steps) {
-    error = run_step(step, *next++, call);
-    if (error != Error::Ok) return error;
+    ET_CHECK_OK_OR_RETURN_ERROR(run_step(step, *next++, call));
   }
   for (size_t i = 0; i < outputs.size(); ++i) {
-    error = write_output(call.values[outputs[i]], *args[n_inputs + i], i);
-    if (error != Error::Ok) return error;
+    ET_CHECK_OK_OR_RETURN_ERROR(write_output(call.values[outputs[i]], *args[n_inputs + i], i));
   }
   return Error::Ok;
 }

@@ -106,31 +106,29 @@ Result<size_t> find_data(std::string_view key, const runtime::NamedDataMap* data
   const auto found = known.find(key);
   if (found != known.end()) return found->second;
   if (data == nullptr) return Error::NotFound;
-  Result<runtime::FreeableBuffer> bytes = data->get_data(key);
-  if (!bytes.ok()) return bytes.error();
-  out.data.push_back(std::move(*bytes));
+  ET_ASSIGN_OR_RETURN(runtime::FreeableBuffer bytes, data->get_data(key));
+  out.data.push_back(std::move(bytes));
   return known[key] = out.data.size() - 1;
 }
 
 Error read_constant(Reader& line, const runtime::NamedDataMap* data, Known& known, Steps& out) {
   const std::string_view key = line.word();
   std::vector<uint32_t> sizes;  // none of a number
-  if ((!line.done() && !line.numbers(' ', sizes)) || !line.done() || sizes.size() > kMaxRank) {
-    ET_LOG(Error, "ExampleBackend: cannot read the sizes of constant %.*s",
-           static_cast<int>(key.size()), key.data());
-    return Error::DelegateInvalidCompatibility;
-  }
+  ET_CHECK_OR_RETURN_ERROR(
+      (line.done() || line.numbers(' ', sizes)) && line.done() && sizes.size() <= kMaxRank,
+      DelegateInvalidCompatibility, "ExampleBackend: cannot read the sizes of constant %.*s",
+      static_cast<int>(key.size()), key.data());
   const Result<size_t> index = find_data(key, data, known, out);
   if (!index.ok()) return index.error();
   const runtime::FreeableBuffer& bytes = out.data[*index];
   cpu::Size expected = sizeof(float);
   for (const uint32_t size : sizes) expected *= size;
-  if (!expected.fits<size_t>() || bytes.size() != static_cast<size_t>(expected.value()) ||
-      reinterpret_cast<uintptr_t>(bytes.data()) % alignof(float) != 0) {
-    ET_LOG(Error, "ExampleBackend: constant %.*s has %zu bytes, which its shape does not fill",
-           static_cast<int>(key.size()), key.data(), bytes.size());
-    return Error::DelegateInvalidCompatibility;
-  }
+  ET_CHECK_OR_RETURN_ERROR(
+      expected.fits<size_t>() && bytes.size() == static_cast<size_t>(expected.value()) &&
+          reinterpret_cast<uintptr_t>(bytes.data()) % alignof(float) == 0,
+      DelegateInvalidCompatibility,
+      "ExampleBackend: constant %.*s has %zu bytes, which its shape does not fill",
+      static_cast<int>(key.size()), key.data(), bytes.size());
   Constant constant{sizes.size(), {}, *index};
   std::copy(sizes.begin(), sizes.end(), constant.sizes);
   out.constants.push_back(constant);
@@ -151,8 +149,7 @@ Result<Steps> read_example(std::string_view text, const runtime::NamedDataMap* d
     std::vector<uint32_t> numbers;
     if (!words.until(' ', name)) break;
     if (name == "constant") {
-      const Error error = read_constant(words, data, known, out);
-      if (error != Error::Ok) return error;
+      ET_CHECK_OK_OR_RETURN_ERROR(read_constant(words, data, known, out));
     } else if (!words.numbers(' ', numbers) || !words.done()) {
       break;
     } else if (name == "outputs") {
@@ -194,10 +191,9 @@ Result<Steps> read_compiler_demo(std::string_view text) {
   } else {
     out.outputs.push_back(n_steps);
   }
-  if (!fits || !reader.done()) {
-    ET_LOG(Error, "BackendWithCompilerDemo: cannot read step %zu of the text", out.steps.size());
-    return Error::DelegateInvalidCompatibility;
-  }
+  ET_CHECK_OR_RETURN_ERROR(fits && reader.done(), DelegateInvalidCompatibility,
+                           "BackendWithCompilerDemo: cannot read step %zu of the text",
+                           out.steps.size());
   return out;
 }
 

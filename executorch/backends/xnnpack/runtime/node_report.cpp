@@ -7,7 +7,6 @@
 #include <executorch/runtime/platform/platform.h>
 
 #include <algorithm>
-#include <iterator>
 
 namespace executorch::backends::xnnpack {
 namespace {

@@ -4,10 +4,8 @@
 #include <executorch/backends/xnnpack/runtime/payload_mutation.h>
 #include <executorch/backends/xnnpack/serialization/schema_generated.h>
 
-#include <cstring>
 #include <iterator>
 #include <memory>
-#include <vector>
 
 namespace executorch::backends::xnnpack::testing {
 

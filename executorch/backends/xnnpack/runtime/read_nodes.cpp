@@ -4,7 +4,6 @@
 #include <executorch/backends/xnnpack/runtime/runs.h>
 
 #include <algorithm>
-#include <limits>
 
 namespace executorch::backends::xnnpack {
 namespace {

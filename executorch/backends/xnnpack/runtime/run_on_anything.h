@@ -174,11 +174,10 @@ inline bool is_small(const Graph& graph, int64_t max_bytes) {
 /// refuses is read only. The result of reading.
 inline Error use_payload(const void* payload, size_t size, const runtime::NamedDataMap* data,
                          int64_t max_bytes, Random& random) {
-  auto read = read_graph(payload, size, data);
-  if (!read.ok()) return read.error();
-  if (!is_small(**read, max_bytes)) return Error::Ok;
-  const Externals externals(**read);
-  Executor executor(std::move(*read));
+  ET_ASSIGN_OR_RETURN(auto read, read_graph(payload, size, data));
+  if (!is_small(*read, max_bytes)) return Error::Ok;
+  const Externals externals(*read);
+  Executor executor(std::move(read));
   for (int call = 0; call < 3; ++call) {
     AnyArguments arguments = call == 0 ? AnyArguments(externals) : AnyArguments(externals, random);
     GuardedScratch scratch(size_t{1} << 30);

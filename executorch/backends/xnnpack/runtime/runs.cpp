@@ -1,8 +1,6 @@
 #include <executorch/backends/xnnpack/runtime/runs.h>
 #include <executorch/cpu/nn/elementwise.h>
 
-#include <algorithm>
-
 namespace executorch::backends::xnnpack {
 const float* read_run(const Value& value, int64_t first, int64_t n, float* room) {
   switch (value.type) {

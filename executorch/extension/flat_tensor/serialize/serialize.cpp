@@ -7,7 +7,6 @@
 #include <executorch/schema/flat_tensor_generated.h>
 #include <executorch/schema/output_file.h>
 
-#include <algorithm>
 #include <cstring>
 #include <functional>
 #include <vector>

@@ -57,15 +57,12 @@ Result<std::shared_ptr<CacheBase>> CacheBuilderRegistry::build(const std::string
     const auto found = builders_.find(name_of(backend_id, kind));
     if (found != builders_.end()) builder = found->second;
   }
-  if (!builder) {
-    ET_LOG(Error, "cache: backend %s has no builder of kind %s", backend_id.c_str(), kind.c_str());
-    return Error::NotFound;
-  }
+  ET_CHECK_OR_RETURN_ERROR(builder, NotFound, "cache: backend %s has no builder of kind %s",
+                           backend_id.c_str(), kind.c_str());
   std::shared_ptr<CacheBase> cache = builder(cfg);
-  if (cache == nullptr) {
-    ET_LOG(Error, "cache: backend %s made no cache of kind %s", backend_id.c_str(), kind.c_str());
-    return Error::InvalidArgument;
-  }
+  ET_CHECK_OR_RETURN_ERROR(cache != nullptr, InvalidArgument,
+                           "cache: backend %s made no cache of kind %s", backend_id.c_str(),
+                           kind.c_str());
   return cache;
 }
 

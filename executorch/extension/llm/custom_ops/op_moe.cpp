@@ -10,7 +10,6 @@
 #include <algorithm>
 #include <cinttypes>
 #include <cmath>
-#include <cstring>
 #include <limits>
 
 namespace torch::executor::native {

@@ -42,11 +42,10 @@ class Audio final : public internal::MediaValues {
   /// as many values as that.
   runtime::Result<TensorPtr> toTensor(bool with_batch = false) const {
     const std::vector<aten::SizesType> sizes = {batch_size_, n_bins_, n_frames_};
-    if (!have_sizes(sizes)) {
-      ET_LOG(Error, "audio: %zu values are not %d times %d bins of %d frames", count(),
-             static_cast<int>(batch_size_), static_cast<int>(n_bins_), static_cast<int>(n_frames_));
-      return runtime::Error::InvalidArgument;
-    }
+    ET_CHECK_OR_RETURN_ERROR(have_sizes(sizes), InvalidArgument,
+                             "audio: %zu values are not %d times %d bins of %d frames", count(),
+                             static_cast<int>(batch_size_), static_cast<int>(n_bins_),
+                             static_cast<int>(n_frames_));
     return copy_as(sizes, with_batch);
   }
 

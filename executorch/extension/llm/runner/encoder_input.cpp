@@ -33,14 +33,12 @@ Result<TensorPtr> raw_tensor(const EncoderInput& input, const RawAudio& audio) {
   const Size of_elements = count * static_cast<int64_t>(runtime::elementSize(input.type));
   const bool has_elements = of_elements.ok() && Size(n_bytes).value_or(-1) == of_elements.value();
   const bool has_bytes = count.ok() && Size(n_bytes).value_or(-1) == count.value();
-  if (!has_elements && !has_bytes) {
-    ET_LOG(Error,
-           "raw_audio: %zu bytes are not %d times %d channels of %d samples, of a byte each or as "
-           "'%s' takes them: %s",
-           n_bytes, static_cast<int>(sizes[0]), static_cast<int>(sizes[1]),
-           static_cast<int>(sizes[2]), input.method.c_str(), runtime::toString(input.type));
-    return Error::InvalidArgument;
-  }
+  ET_CHECK_OR_RETURN_ERROR(
+      has_elements || has_bytes, InvalidArgument,
+      "raw_audio: %zu bytes are not %d times %d channels of %d samples, of a byte each or as "
+      "'%s' takes them: %s",
+      n_bytes, static_cast<int>(sizes[0]), static_cast<int>(sizes[1]), static_cast<int>(sizes[2]),
+      input.method.c_str(), runtime::toString(input.type));
   return make_tensor_ptr(sizes, std::vector<uint8_t>(audio.data),
                          has_elements ? input.type : ScalarType::Byte);
 }
@@ -71,18 +69,13 @@ bool fits(const EncoderInput& input, const std::vector<SizesType>& sizes) {
 }  // namespace
 
 Result<EncoderInput> encoder_input(Module& module, const std::string& method) {
-  const auto meta = module.method_meta(method);
-  if (!meta.ok()) return meta.error();
-  if (meta->num_inputs() != 1) {
-    ET_LOG(Error, "method '%s' has %zu inputs; expected one, of what it encodes", method.c_str(),
-           meta->num_inputs());
-    return Error::InvalidArgument;
-  }
-  const auto tensor = meta->input_tensor_meta(0);
-  if (!tensor.ok()) {
-    ET_LOG(Error, "method '%s': its input is no tensor", method.c_str());
-    return Error::InvalidArgument;
-  }
+  ET_ASSIGN_OR_RETURN(const auto meta, module.method_meta(method));
+  ET_CHECK_OR_RETURN_ERROR(meta.num_inputs() == 1, InvalidArgument,
+                           "method '%s' has %zu inputs; expected one, of what it encodes",
+                           method.c_str(), meta.num_inputs());
+  const auto tensor = meta.input_tensor_meta(0);
+  ET_CHECK_OR_RETURN_ERROR(tensor.ok(), InvalidArgument, "method '%s': its input is no tensor",
+                           method.c_str());
   const Result<bool> is_dynamic = is_input_dynamic(module, method, 0);
   if (!is_dynamic.ok()) return is_dynamic.error();
   EncoderInput input;

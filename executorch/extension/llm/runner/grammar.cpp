@@ -33,10 +33,8 @@ runtime::Result<std::shared_ptr<LogitProcessor>> Grammars::processor(
     std::string cause;
     constraint_ =
         Constraint::compile(config.grammar_type, config.grammar, vocabulary_, end_tokens, cause);
-    if (constraint_ == nullptr) {
-      ET_LOG(Error, "the grammar cannot be used: %s", cause.c_str());
-      return Error::InvalidArgument;
-    }
+    ET_CHECK_OR_RETURN_ERROR(constraint_ != nullptr, InvalidArgument,
+                             "the grammar cannot be used: %s", cause.c_str());
     type_ = config.grammar_type;
     text_ = config.grammar;
   }

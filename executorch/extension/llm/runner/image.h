@@ -28,11 +28,9 @@ class Image : public internal::MediaValues {
   /// are not as many values as that.
   runtime::Result<TensorPtr> toTensor(bool with_batch = false) const {
     const std::vector<aten::SizesType> sizes = {channels_, height_, width_};
-    if (!have_sizes(sizes)) {
-      ET_LOG(Error, "image: %zu values are not %d channels of %d x %d", count(),
-             static_cast<int>(channels_), static_cast<int>(height_), static_cast<int>(width_));
-      return runtime::Error::InvalidArgument;
-    }
+    ET_CHECK_OR_RETURN_ERROR(
+        have_sizes(sizes), InvalidArgument, "image: %zu values are not %d channels of %d x %d",
+        count(), static_cast<int>(channels_), static_cast<int>(height_), static_cast<int>(width_));
     return copy_as(sizes, with_batch);
   }
 

@@ -48,12 +48,10 @@ int64_t LanguageModel::max_rows() const {
 
 Result<Tensor> LanguageModel::logits(Span<const uint64_t> text, int64_t n_rows, const Call& call) {
   const auto size = static_cast<int64_t>(text.size());
-  if (n_rows < 1 || n_rows > std::min(size, max_chunk_)) {
-    ET_LOG(Error, "logits after %lld of %lld tokens, expected 1 to %lld",
-           static_cast<long long>(n_rows), static_cast<long long>(size),
-           static_cast<long long>(std::min(size, max_chunk_)));
-    return Error::InvalidArgument;
-  }
+  ET_CHECK_OR_RETURN_ERROR(n_rows >= 1 && n_rows <= std::min(size, max_chunk_), InvalidArgument,
+                           "logits after %lld of %lld tokens, expected 1 to %lld",
+                           static_cast<long long>(n_rows), static_cast<long long>(size),
+                           static_cast<long long>(std::min(size, max_chunk_)));
   const int64_t known = std::min(known_tokens(text), size - n_rows);
   const int64_t total = size - known;
   const auto progress = [&](int64_t done) {
@@ -69,8 +67,7 @@ Result<Tensor> LanguageModel::logits(Span<const uint64_t> text, int64_t n_rows, 
   while (size - begin > most) {
     if (call.stop != nullptr && call.stop->load()) return Error::EndOfMethod;
     const int64_t end = std::min(begin + most, size - n_rows);
-    const Result<Tensor> logits = run_until(begin, end);
-    if (!logits.ok()) return logits.error();
+    ET_CHECK_OK_OR_RETURN_ERROR(run_until(begin, end).error());
     begin = end;
     progress(begin - known);
   }

@@ -45,13 +45,10 @@ std::unique_ptr<tokenizers::Tokenizer> load_tokenizer(
 
 Result<std::unordered_map<std::string, int64_t>> get_llm_metadata(tokenizers::Tokenizer* tokenizer,
                                                                   Module* module) {
-  if (module == nullptr) {
-    ET_LOG(Error, "get_llm_metadata: there is no module");
-    return Error::InvalidArgument;
-  }
-  const Result<ProgramForm> form = program_form(*module, kForwardMethod);
-  if (!form.ok()) return form.error();
-  return read_metadata(*module, *form, tokenizer);
+  ET_CHECK_OR_RETURN_ERROR(module != nullptr, InvalidArgument,
+                           "get_llm_metadata: there is no module");
+  ET_ASSIGN_OR_RETURN(const ProgramForm form, program_form(*module, kForwardMethod));
+  return read_metadata(*module, form, tokenizer);
 }
 
 std::unordered_set<uint64_t> get_eos_ids(tokenizers::Tokenizer* tokenizer, Module* module) {

@@ -20,10 +20,8 @@ constexpr auto kImageEncoderMethod = "image_encoder";
 
 /// The embeddings as [1, n, d], where they lie.
 Result<TensorPtr> as_rows(const std::string& method, const EValue& value) {
-  if (!value.isTensor()) {
-    ET_LOG(Error, "method '%s' gives no tensor of embeddings", method.c_str());
-    return Error::InvalidArgument;
-  }
+  ET_CHECK_OR_RETURN_ERROR(value.isTensor(), InvalidArgument,
+                           "method '%s' gives no tensor of embeddings", method.c_str());
   const Tensor tensor = value.toTensor();
   const auto sizes = tensor.sizes();
   const bool is_batch = sizes.size() == 3 && sizes[0] == 1;
@@ -48,15 +46,11 @@ MultimodalPrefiller::MultimodalPrefiller(Module* module, MultimodalDecoderRunner
 
 Error MultimodalPrefiller::load() {
   if (is_loaded_) return Error::Ok;
-  const Error error = text_decoder_runner_->load();
-  if (error != Error::Ok) return error;
-  const auto names = module_->method_names();
-  if (!names.ok()) return names.error();
+  ET_CHECK_OK_OR_RETURN_ERROR(text_decoder_runner_->load());
+  ET_ASSIGN_OR_RETURN(const auto names, module_->method_names());
   for (const char* name : {kVisionEncoderMethod, kImageEncoderMethod, kAudioEncoderMethod}) {
-    if (names->count(name) == 0) continue;
-    Result<EncoderInput> input = encoder_input(*module_, name);
-    if (!input.ok()) return input.error();
-    encoders_[name] = std::move(*input);
+    if (names.count(name) == 0) continue;
+    ET_ASSIGN_OR_RETURN(encoders_[name], encoder_input(*module_, name));
   }
   context_length_ =
       read_metadata(*module_, text_decoder_runner_->form(), tokenizer_).at(kMaxContextLen);
@@ -77,16 +71,13 @@ Result<std::vector<uint64_t>> MultimodalPrefiller::tokens_of(const MultimodalInp
 
 /// Calls `part` for at most `chunk` of `n` rows at a time; it gives the logits after them.
 Error MultimodalPrefiller::read(int64_t n, int64_t chunk, int64_t start_pos, const Part& part) {
-  if (start_pos < 0 || start_pos > context_length_ || n > context_length_ - start_pos) {
-    ET_LOG(Error, "%lld tokens at position %lld are beyond the context, whose length is %lld",
-           static_cast<long long>(n), static_cast<long long>(start_pos),
-           static_cast<long long>(context_length_));
-    return Error::InvalidArgument;
-  }
+  ET_CHECK_OR_RETURN_ERROR(
+      start_pos >= 0 && start_pos <= context_length_ && n <= context_length_ - start_pos,
+      InvalidArgument, "%lld tokens at position %lld are beyond the context, whose length is %lld",
+      static_cast<long long>(n), static_cast<long long>(start_pos),
+      static_cast<long long>(context_length_));
   for (int64_t begin = 0; begin < n; begin += chunk) {
-    const Result<Tensor> logits = part(begin, std::min(chunk, n - begin));
-    if (!logits.ok()) return logits.error();
-    last_logits_ = *logits;
+    ET_ASSIGN_OR_RETURN(last_logits_, part(begin, std::min(chunk, n - begin)));
   }
   return Error::Ok;
 }
@@ -130,9 +121,8 @@ Result<TensorPtr> MultimodalPrefiller::encode(const MultimodalInput& input) {
   const Result<const EncoderInput*> encoder = encoder_of(input);
   if (!encoder.ok()) return encoder.error();
   const std::string& method = (*encoder)->method;
-  const Result<TensorPtr> media = fit_encoder_input(**encoder, input);
-  if (!media.ok()) return media.error();
-  const auto outputs = module_->execute(method, {EValue(*media)});
+  ET_ASSIGN_OR_RETURN(const TensorPtr media, fit_encoder_input(**encoder, input));
+  const auto outputs = module_->execute(method, {EValue(media)});
   if (!outputs.ok()) return outputs.error();
   return as_rows(method, outputs->empty() ? EValue() : outputs->at(0));
 }
@@ -144,10 +134,9 @@ Result<uint64_t> MultimodalPrefiller::prefill(const MultimodalInput& input, int6
   if (error != Error::Ok) return error;
   int64_t n = 0;
   if (input.is_text() || input.is_tokens()) {
-    auto tokens = tokens_of(input, bos, eos);
-    if (!tokens.ok()) return tokens.error();
-    n = static_cast<int64_t>(tokens->size());
-    error = read_tokens(*tokens, start_pos);
+    ET_ASSIGN_OR_RETURN(auto tokens, tokens_of(input, bos, eos));
+    n = static_cast<int64_t>(tokens.size());
+    error = read_tokens(tokens, start_pos);
   } else {
     const Result<TensorPtr> rows = encode(input);
     if (!rows.ok()) return rows.error();

@@ -36,8 +36,7 @@ Error MultimodalRunner::load() {
   }
   if (io_manager_ != nullptr) {
     const std::string& method = text_decoder_runner_->method_name();
-    const Error error = io_manager_->load(method, method);
-    if (error != Error::Ok) return error;
+    ET_CHECK_OK_OR_RETURN_ERROR(io_manager_->load(method, method));
   }
   stats_->model_load_end_ms = time_in_ms();
   return Error::Ok;
@@ -46,11 +45,10 @@ Error MultimodalRunner::load() {
 /// What a text would begin with, before an image or sound.
 Error MultimodalRunner::read_bos(int32_t num_bos) {
   const auto bos = metadata_.find(kBosId);
-  if (bos == metadata_.end()) {
-    ET_LOG(Error, "num_bos is %d, and neither the program (%s) nor the tokenizer names a token",
-           static_cast<int>(num_bos), kBosId);
-    return Error::InvalidArgument;
-  }
+  ET_CHECK_OR_RETURN_ERROR(
+      bos != metadata_.end(), InvalidArgument,
+      "num_bos is %d, and neither the program (%s) nor the tokenizer names a token",
+      static_cast<int>(num_bos), kBosId);
   const std::vector<uint64_t> tokens(static_cast<size_t>(token_count(num_bos)),
                                      static_cast<uint64_t>(bos->second));
   return multimodal_prefiller_->prefill(make_token_input(tokens), position_).error();
@@ -70,13 +68,10 @@ Result<uint64_t> MultimodalRunner::read(const std::vector<MultimodalInput>& inpu
     const std::string* const text = input.try_get_text();
     if (text != nullptr && text->empty() && bos <= 0 && eos <= 0) continue;
     if (bos > 0 && text == nullptr && !input.is_tokens()) {
-      const Error error = read_bos(bos);
-      if (error != Error::Ok) return error;
+      ET_CHECK_OK_OR_RETURN_ERROR(read_bos(bos));
       bos = 0;
     }
-    const auto next = multimodal_prefiller_->prefill(input, position_, bos, eos);
-    if (!next.ok()) return next.error();
-    likeliest = *next;
+    ET_ASSIGN_OR_RETURN(likeliest, multimodal_prefiller_->prefill(input, position_, bos, eos));
   }
   if (likeliest.has_value()) return *likeliest;
   ET_LOG(Error, "the prompt is empty");
@@ -85,8 +80,7 @@ Result<uint64_t> MultimodalRunner::read(const std::vector<MultimodalInput>& inpu
 
 Result<uint64_t> MultimodalRunner::prefill(const std::vector<MultimodalInput>& inputs,
                                            int32_t num_bos, int32_t num_eos) {
-  const Error error = load();
-  if (error != Error::Ok) return error;
+  ET_CHECK_OK_OR_RETURN_ERROR(load());
   const int64_t before = position_;
   Result<uint64_t> next = read(inputs, num_bos, num_eos);
   if (!next.ok()) {
@@ -108,9 +102,8 @@ Result<std::optional<uint64_t>> MultimodalRunner::first_token(float temperature)
   if (!likeliest_.has_value()) return std::optional<uint64_t>();
   const auto& logits = multimodal_prefiller_->last_logits();
   if (!logits.has_value()) return likeliest_;  // of a prefiller that keeps none
-  const Result<uint64_t> token = text_token_generator_->choose(*logits, temperature);
-  if (!token.ok()) return token.error();
-  return std::optional<uint64_t>(*token);
+  ET_ASSIGN_OR_RETURN(const uint64_t token, text_token_generator_->choose(*logits, temperature));
+  return std::optional<uint64_t>(token);
 }
 
 Error MultimodalRunner::continue_text(
@@ -120,14 +113,12 @@ Error MultimodalRunner::continue_text(
       context == metadata_.end() ? std::numeric_limits<int64_t>::max() : context->second;
   const int64_t n_occupied = position_ + (unread_.has_value() ? 1 : 0);
   const int32_t n_new = config.resolve_max_new_tokens(context_length, n_occupied);
-  if (n_new < 1) {
-    ET_LOG(Error,
-           "there is no room for a new token: the text has %lld, the program takes %lld; "
-           "max_new_tokens is %d, seq_len %d",
-           static_cast<long long>(n_occupied), static_cast<long long>(context_length),
-           static_cast<int>(config.max_new_tokens), static_cast<int>(config.seq_len));
-    return Error::InvalidArgument;
-  }
+  ET_CHECK_OR_RETURN_ERROR(
+      n_new >= 1, InvalidArgument,
+      "there is no room for a new token: the text has %lld, the program takes %lld; "
+      "max_new_tokens is %d, seq_len %d",
+      static_cast<long long>(n_occupied), static_cast<long long>(context_length),
+      static_cast<int>(config.max_new_tokens), static_cast<int>(config.seq_len));
   const auto first = first_token(config.temperature);
   if (!first.ok()) return first.error();
   text_token_generator_->set_ignore_eos(config.ignore_eos);
@@ -169,33 +160,30 @@ Error MultimodalRunner::generate(const std::vector<MultimodalInput>& inputs,
                                  const GenerationConfig& config,
                                  std::function<void(const std::string&)> token_callback,
                                  std::function<void(const Stats&)> stats_callback) {
-  Error error = load();
-  if (error != Error::Ok) return error;
-  if (inputs.empty() && !unread_.has_value() && !likeliest_.has_value()) {
-    ET_LOG(Error, "generate: there are no inputs, and nothing was read before");
-    return Error::InvalidState;
-  }
-  error = check_temperature(config.temperature);
-  if (error != Error::Ok) return error;
+  ET_CHECK_OK_OR_RETURN_ERROR(load());
+  ET_CHECK_OR_RETURN_ERROR(!inputs.empty() || unread_.has_value() || likeliest_.has_value(),
+                           InvalidState,
+                           "generate: there are no inputs, and nothing was read before");
+  ET_CHECK_OK_OR_RETURN_ERROR(check_temperature(config.temperature));
   text_token_generator_->forget_stop();
   stats_->reset();
   stats_->inference_start_ms = time_in_ms();
-  const auto grammar =
+  ET_ASSIGN_OR_RETURN(
+      const auto grammar,
       grammars_.processor(config, *tokenizer_, text_decoder_runner_->form().vocabulary_size,
-                          text_token_generator_->eos_ids());
-  if (!grammar.ok()) return grammar.error();
+                          text_token_generator_->eos_ids()));
   if (config.warming) token_callback = {};
   if (!inputs.empty()) {
-    const auto next = prefill(inputs, config.num_bos, config.num_eos);
-    if (!next.ok()) return next.error();
+    ET_CHECK_OK_OR_RETURN_ERROR(prefill(inputs, config.num_bos, config.num_eos).error());
     const std::string* const text = inputs.back().try_get_text();
     if (config.echo && token_callback && text != nullptr && !text->empty()) token_callback(*text);
   }
   stats_->token_encode_end_ms = stats_->prompt_eval_end_ms = time_in_ms();
   stats_->num_prompt_tokens = position_;
-  const ScopedLogitProcessor constraint(*text_token_generator_, *grammar);
-  if (!text_token_generator_->is_stopped()) error = continue_text(config, token_callback);
-  if (error != Error::Ok) return error;
+  const ScopedLogitProcessor constraint(*text_token_generator_, grammar);
+  if (!text_token_generator_->is_stopped()) {
+    ET_CHECK_OK_OR_RETURN_ERROR(continue_text(config, token_callback));
+  }
   stats_->inference_end_ms = time_in_ms();
   if (stats_->first_token_ms == 0) stats_->first_token_ms = stats_->inference_end_ms;
   if (stats_callback && !config.warming) stats_callback(*stats_);

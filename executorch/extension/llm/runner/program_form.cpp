@@ -124,19 +124,16 @@ using Reader = Error (*)(const MethodMeta&, const std::string&, ProgramForm&);
 /// `one_suffices`: what takes exactly one token can be called for one after the other.
 Result<ProgramForm> form_of(Module& module, const std::string& method_name, Reader read_first,
                             bool one_suffices) {
-  const Result<MethodMeta> meta = module.method_meta(method_name);
-  if (!meta.ok()) return meta.error();
+  ET_ASSIGN_OR_RETURN(const MethodMeta meta, module.method_meta(method_name));
   ProgramForm form;
   for (const Reader read : {read_first, read_positions, read_logits_output}) {
-    const Error error = read(*meta, method_name, form);
-    if (error != Error::Ok) return error;
+    ET_CHECK_OK_OR_RETURN_ERROR(read(meta, method_name, form));
   }
-  form.is_incremental = has_incremental_state(*meta);
-  const Result<bool> any_number = is_input_dynamic(module, method_name, 0);
-  if (!any_number.ok()) return any_number.error();
+  form.is_incremental = has_incremental_state(meta);
+  ET_ASSIGN_OR_RETURN(const bool any_number, is_input_dynamic(module, method_name, 0));
   one_suffices |= form.position != ProgramForm::Position::None;
   const bool one_at_a_time = one_suffices && form.max_tokens == 1;
-  if (!*any_number && !one_at_a_time) {
+  if (!any_number && !one_at_a_time) {
     return refuse(method_name, "it takes exactly " + std::to_string(form.max_tokens) + " tokens",
                   "any number up to a maximum: export it with a dynamic shape, as in "
                   "dynamic_shapes=({1: torch.export.Dim(\"tokens\", max=1024)},)");

@@ -34,10 +34,9 @@ TextDecoderRunner::TextDecoderRunner(Module* module, IOManager* io_manager, std:
 Result<TensorPtr> TextDecoderRunner::as_input(const TensorPtr& tensor, ScalarType type,
                                               size_t dims) {
   const ScalarType found = tensor->scalar_type();
-  if (found != ScalarType::Long && found != ScalarType::Int) {
-    ET_LOG(Error, "tokens and positions are int64 or int32, found %s", runtime::toString(found));
-    return Error::InvalidArgument;
-  }
+  ET_CHECK_OR_RETURN_ERROR(found == ScalarType::Long || found == ScalarType::Int, InvalidArgument,
+                           "tokens and positions are int64 or int32, found %s",
+                           runtime::toString(found));
   if (found == type && static_cast<size_t>(tensor->dim()) == dims) return TensorPtr(tensor);
   const auto n = static_cast<aten::SizesType>(tensor->numel());
   std::vector<aten::SizesType> sizes = {n};
@@ -65,11 +64,8 @@ Error TextDecoderRunner::load() {
 
 Error TextDecoderRunner::load_as(Result<ProgramForm> (*find_form)(Module&, const std::string&)) {
   if (is_form_known_) return Error::Ok;
-  const Error error = module_->load_method(method_name_);
-  if (error != Error::Ok) return error;
-  const Result<ProgramForm> form = find_form(*module_, method_name_);
-  if (!form.ok()) return form.error();
-  form_ = *form;
+  ET_CHECK_OK_OR_RETURN_ERROR(module_->load_method(method_name_));
+  ET_ASSIGN_OR_RETURN(form_, find_form(*module_, method_name_));
   is_form_known_ = true;
   return Error::Ok;
 }
@@ -84,46 +80,38 @@ Result<std::vector<EValue>> TextDecoderRunner::execute(const TensorPtr& tokens, 
   std::vector<int64_t> positions;
   TensorPtr position;
   if (form_.position != ProgramForm::Position::None) {
-    const auto made = populate_start_pos_or_cache_position(
-        module_, start_pos, positions, static_cast<int>(n), method_name_.c_str());
-    if (!made.ok()) return made.error();
-    const auto typed = as_input(*made, form_.position_type, 1);
-    if (!typed.ok()) return typed.error();
-    position = *typed;
+    ET_ASSIGN_OR_RETURN(const auto made, populate_start_pos_or_cache_position(
+                                             module_, start_pos, positions, static_cast<int>(n),
+                                             method_name_.c_str()));
+    ET_ASSIGN_OR_RETURN(position, as_input(made, form_.position_type, 1));
     inputs.emplace_back(position);
     if (io_manager_ != nullptr) {
-      auto prepared = io_manager_->prepare_decode(tokens, position, method_name_);
-      if (!prepared.ok()) return prepared.error();
-      inputs = std::move(*prepared);
+      ET_ASSIGN_OR_RETURN(inputs, io_manager_->prepare_decode(tokens, position, method_name_));
     }
   }
   if (stats_ != nullptr) stats_->on_model_execution_begin();
   auto outputs = module_->execute(method_name_, inputs);
   if (stats_ != nullptr) stats_->on_model_execution_end();
   if (outputs.ok() && io_manager_ != nullptr && form_.position != ProgramForm::Position::None) {
-    const Error error = io_manager_->update_decode(*outputs, method_name_);
-    if (error != Error::Ok) return error;
+    ET_CHECK_OK_OR_RETURN_ERROR(io_manager_->update_decode(*outputs, method_name_));
   }
   return outputs;
 }
 
 Result<Tensor> TextDecoderRunner::run(const TensorPtr& tokens, int64_t n, int64_t start_pos) {
-  const auto outputs = execute(tokens, n, start_pos);
-  if (!outputs.ok()) return outputs.error();
-  const EValue& logits = outputs->at(form_.logits_output);
+  ET_ASSIGN_OR_RETURN(const auto outputs, execute(tokens, n, start_pos));
+  const EValue& logits = outputs.at(form_.logits_output);
   if (!logits.isTensor()) return Error::InvalidProgram;
   return logits.toTensor();
 }
 
 Result<Tensor> TextDecoderRunner::step(TensorPtr& input, int64_t start_pos) {
-  const Error error = load();
-  if (error != Error::Ok) return error;
-  if (input == nullptr || input->numel() < 1 || input->numel() > form_.max_tokens) {
-    ET_LOG(Error, "method '%s' takes 1 to %lld tokens in a call, not %lld", method_name_.c_str(),
-           static_cast<long long>(form_.max_tokens),
-           static_cast<long long>(input == nullptr ? 0 : input->numel()));
-    return Error::InvalidArgument;
-  }
+  ET_CHECK_OK_OR_RETURN_ERROR(load());
+  ET_CHECK_OR_RETURN_ERROR(
+      input != nullptr && input->numel() >= 1 && input->numel() <= form_.max_tokens,
+      InvalidArgument, "method '%s' takes 1 to %lld tokens in a call, not %lld",
+      method_name_.c_str(), static_cast<long long>(form_.max_tokens),
+      static_cast<long long>(input == nullptr ? 0 : input->numel()));
   const Result<TensorPtr> tokens = as_input(input, form_.token_type, form_.token_dims);
   if (!tokens.ok()) return tokens.error();
   return run(*tokens, (*tokens)->numel(), start_pos);

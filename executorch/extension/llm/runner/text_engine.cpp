@@ -63,13 +63,11 @@ Error TextEngine::State::load_tokenizer() {
 }
 
 Error TextEngine::State::read_memory_plan() {
-  const auto meta = base->method_meta(options.method_name);
-  if (!meta.ok()) return meta.error();
-  for (size_t i = 0; i < meta->num_memory_planned_buffers(); ++i) {
-    const auto bytes = meta->memory_planned_buffer_size(i);
-    if (!bytes.ok()) return bytes.error();
-    if (*bytes > std::numeric_limits<int64_t>::max() - bytes_per_session) break;
-    bytes_per_session += *bytes;
+  ET_ASSIGN_OR_RETURN(const auto meta, base->method_meta(options.method_name));
+  for (size_t i = 0; i < meta.num_memory_planned_buffers(); ++i) {
+    ET_ASSIGN_OR_RETURN(const auto bytes, meta.memory_planned_buffer_size(i));
+    if (bytes > std::numeric_limits<int64_t>::max() - bytes_per_session) break;
+    bytes_per_session += bytes;
   }
   return Error::Ok;
 }
@@ -94,11 +92,8 @@ Error TextEngine::State::load() {
   base = std::make_unique<Module>(options.model_path, options.data_files, options.load_mode);
   Error error = base->load();
   if (error != Error::Ok) return failed(options.model_path, "load", error);
-  error = load_tokenizer();
-  if (error != Error::Ok) return error;
-  auto session = make_session();
-  if (!session.ok()) return session.error();
-  first = std::move(*session);
+  ET_CHECK_OK_OR_RETURN_ERROR(load_tokenizer());
+  ET_ASSIGN_OR_RETURN(first, make_session());
   form = first->decoder.form();
   metadata = read_metadata(*base, form, tokenizer.get());
   eos_ids = read_eos_ids(*base, tokenizer.get());
@@ -117,8 +112,7 @@ Result<std::unique_ptr<TextEngine>> TextEngine::load(const EngineOptions& option
   try {
     auto state = std::make_unique<State>();
     state->options = options;
-    const Error error = state->load();
-    if (error != Error::Ok) return error;
+    ET_CHECK_OK_OR_RETURN_ERROR(state->load());
     return std::unique_ptr<TextEngine>(new TextEngine(std::move(state)));
   } catch (const std::bad_alloc&) {
     return failed(options.model_path, "load", Error::MemoryAllocationFailed);
@@ -130,9 +124,7 @@ Result<std::unique_ptr<TextSession>> TextEngine::create_text_session() {
     const std::lock_guard<std::mutex> lock(state_->mutex);
     auto session = std::move(state_->first);
     if (session == nullptr) {
-      auto made = state_->make_session();
-      if (!made.ok()) return made.error();
-      session = std::move(*made);
+      ET_ASSIGN_OR_RETURN(session, state_->make_session());
     }
     session->model.emplace(session->decoder, state_->metadata.at(kMaxSeqLen));
     session->tokenizer = state_->tokenizer.get();
@@ -146,9 +138,8 @@ Result<std::unique_ptr<TextSession>> TextEngine::create_text_session() {
 }
 
 Result<std::unique_ptr<LLMSession>> TextEngine::create_session() {
-  auto session = create_text_session();
-  if (!session.ok()) return session.error();
-  return std::unique_ptr<LLMSession>(std::move(*session));
+  ET_ASSIGN_OR_RETURN(auto session, create_text_session());
+  return std::unique_ptr<LLMSession>(std::move(session));
 }
 
 LLMServingCapacity TextEngine::serving_capacity() const {
@@ -184,17 +175,12 @@ const std::unordered_set<uint64_t>& TextEngine::eos_ids() const {
 }
 
 Result<std::vector<uint64_t>> TextEngine::encode(const std::string& text, int8_t n_bos) const {
-  if (state_->tokenizer == nullptr) {
-    ET_LOG(Error, "%s has no tokenizer inside, and none was given",
-           state_->options.model_path.c_str());
-    return Error::InvalidState;
-  }
+  ET_CHECK_OR_RETURN_ERROR(state_->tokenizer != nullptr, InvalidState,
+                           "%s has no tokenizer inside, and none was given",
+                           state_->options.model_path.c_str());
   auto tokens = state_->tokenizer->encode(text, n_bos, 0);
-  if (!tokens.ok()) {
-    ET_LOG(Error, "the tokenizer cannot encode the text: %s",
-           ::tokenizers::to_string(tokens.error()));
-    return Error::InvalidArgument;
-  }
+  ET_CHECK_OR_RETURN_ERROR(tokens.ok(), InvalidArgument, "the tokenizer cannot encode the text: %s",
+                           ::tokenizers::to_string(tokens.error()));
   return std::move(*tokens);
 }
 

@@ -53,24 +53,16 @@ TextGeneration::TextGeneration(TextSession::State& session, GenerationOptions op
 Error TextGeneration::begin() {
   const std::string complaint =
       check_sampling(options_.sampling, session_.decoder.form().vocabulary_size);
-  if (!complaint.empty()) {
-    ET_LOG(Error, "generate: %s", complaint.c_str());
-    return Error::InvalidArgument;
-  }
-  if (session_.text.empty()) {
-    ET_LOG(Error, "generate: the text is empty: there is nothing to continue");
-    return Error::InvalidState;
-  }
+  ET_CHECK_OR_RETURN_ERROR(complaint.empty(), InvalidArgument, "generate: %s", complaint.c_str());
+  ET_CHECK_OR_RETURN_ERROR(!session_.text.empty(), InvalidState,
+                           "generate: the text is empty: there is nothing to continue");
   sampler_.set_prompt({session_.text.data(), session_.text.size()});
   return Error::Ok;
 }
 
 Error TextGeneration::set_sampling(SamplingOptions options) {
   const std::string complaint = check_sampling(options, session_.decoder.form().vocabulary_size);
-  if (!complaint.empty()) {
-    ET_LOG(Error, "decode_one: %s", complaint.c_str());
-    return Error::InvalidArgument;
-  }
+  ET_CHECK_OR_RETURN_ERROR(complaint.empty(), InvalidArgument, "decode_one: %s", complaint.c_str());
   sampler_.set_options(std::move(options));
   return Error::Ok;
 }
@@ -125,11 +117,9 @@ Error TextGeneration::compute_logits() {
   if (!logits.ok()) return logits.error();
   ++n_runs_;
   row_ = count_rows(*logits) - static_cast<int64_t>(guessed_.size()) - 1;
-  if (row_ < 0) {
-    ET_LOG(Error, "generate: the program gave %lld rows of logits, expected %zu at least",
-           static_cast<long long>(count_rows(*logits)), guessed_.size() + 1);
-    return Error::InvalidProgram;
-  }
+  ET_CHECK_OR_RETURN_ERROR(row_ >= 0, InvalidProgram,
+                           "generate: the program gave %lld rows of logits, expected %zu at least",
+                           static_cast<long long>(count_rows(*logits)), guessed_.size() + 1);
   rows_ = *logits;
   return Error::Ok;
 }
@@ -144,8 +134,7 @@ Error TextGeneration::find_logits() {
     ++row_;
   } else {
     rows_.reset();
-    const Error error = compute_logits();
-    if (error != Error::Ok) return error;
+    ET_CHECK_OK_OR_RETURN_ERROR(compute_logits());
   }
   const Error error = read_logits(*rows_, row_, logits_);
   has_logits_ = error == Error::Ok;
@@ -176,8 +165,7 @@ Result<uint64_t> TextGeneration::choose() {
     const auto tensor = from_blob(logits_.data(), {1, static_cast<aten::SizesType>(logits_.size())},
                                   aten::ScalarType::Float);
     for (const auto& processor : options_.processors) {
-      const Error error = processor->process(*tensor);
-      if (error != Error::Ok) return error;
+      ET_CHECK_OK_OR_RETURN_ERROR(processor->process(*tensor));
     }
   }
   Result<uint64_t> token = sampler_.sample({logits_.data(), logits_.size()});
@@ -187,8 +175,7 @@ Result<uint64_t> TextGeneration::choose() {
     return token;
   }
   for (const auto& processor : options_.processors) {
-    const Error error = processor->accept(*token);
-    if (error != Error::Ok) return error;
+    ET_CHECK_OK_OR_RETURN_ERROR(processor->accept(*token));
   }
   return token;
 }
@@ -239,9 +226,8 @@ Result<TextGeneration::Step> TextGeneration::next() {
     finish_text(step);
     return step;
   }
-  const Result<uint64_t> token = choose();
-  if (!token.ok()) return token.error();
-  return take(*token);
+  ET_ASSIGN_OR_RETURN(const uint64_t token, choose());
+  return take(token);
 }
 
 /// False: whoever reads it wants no more.
@@ -256,8 +242,7 @@ Result<GenerationResult> TextGeneration::run() {
     return std::chrono::duration<double>(Clock::now() - start).count();
   };
   const auto start = Clock::now();
-  const Error error = begin();
-  if (error != Error::Ok) return error;
+  ET_CHECK_OK_OR_RETURN_ERROR(begin());
   GenerationResult result;
   result.n_prompt_tokens = static_cast<int64_t>(session_.text.size());
   result.n_reused_tokens =
@@ -266,25 +251,24 @@ Result<GenerationResult> TextGeneration::run() {
   auto first = start;
   for (;;) {
     const int64_t n_before = n_chosen_;
-    Result<Step> step = next();
-    if (!step.ok()) return step.error();
+    ET_ASSIGN_OR_RETURN(Step step, next());
     if (n_before == 0) {
       // For these ends no token was chosen, and nothing need have been computed.
-      const bool is_chosen = step->end != FinishReason::Length &&
-                             step->end != FinishReason::ContextFull &&
-                             step->end != FinishReason::Stopped;
+      const bool is_chosen = step.end != FinishReason::Length &&
+                             step.end != FinishReason::ContextFull &&
+                             step.end != FinishReason::Stopped;
       if (is_chosen) result.time_to_first_token_seconds = since(start);
       first = Clock::now();
       n_runs_ = 0;
     }
     if (n_chosen_ > n_before) {
-      result.tokens.push_back(step->token);
-      if (options_.on_token) options_.on_token(step->token);
+      result.tokens.push_back(step.token);
+      if (options_.on_token) options_.on_token(step.token);
     }
-    bool wants_more = deliver(step->text, result);
-    if (!step->end.has_value() && !wants_more) step->end = FinishReason::Stopped;
-    if (!step->end.has_value()) continue;
-    result.finish_reason = *step->end;
+    bool wants_more = deliver(step.text, result);
+    if (!step.end.has_value() && !wants_more) step.end = FinishReason::Stopped;
+    if (!step.end.has_value()) continue;
+    result.finish_reason = *step.end;
     result.decode_seconds = since(first);
     result.n_decode_runs = n_runs_;
     return result;

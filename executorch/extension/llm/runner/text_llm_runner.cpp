@@ -3,7 +3,6 @@
 #include <executorch/extension/llm/runner/util.h>
 
 #include <algorithm>
-#include <limits>
 #include <optional>
 #include <utility>
 
@@ -66,15 +65,12 @@ Result<std::vector<uint64_t>> TextLLMRunner::encode(const std::string& text, int
 Error TextLLMRunner::append(const std::vector<uint64_t>& tokens) {
   const int64_t context = metadata(kMaxContextLen, metadata(kMaxSeqLen, 128));
   const size_t size = text_.size() + tokens.size();
-  if (size == 0) {
-    ET_LOG(Error, "the prompt is empty, and there is no text to continue");
-    return Error::InvalidArgument;
-  }
-  if (size > static_cast<uint64_t>(std::max<int64_t>(0, context))) {
-    ET_LOG(Error, "the text has %zu tokens, with those of the prompt; the program takes %lld", size,
-           static_cast<long long>(context));
-    return Error::InvalidArgument;
-  }
+  ET_CHECK_OR_RETURN_ERROR(size != 0, InvalidArgument,
+                           "the prompt is empty, and there is no text to continue");
+  ET_CHECK_OR_RETURN_ERROR(
+      size <= static_cast<uint64_t>(std::max<int64_t>(0, context)), InvalidArgument,
+      "the text has %zu tokens, with those of the prompt; the program takes %lld", size,
+      static_cast<long long>(context));
   text_.insert(text_.end(), tokens.begin(), tokens.end());
   return Error::Ok;
 }
@@ -134,9 +130,8 @@ Result<int64_t> TextLLMRunner::answer(
     // Logit processors see every choice: with them the generator reads the last token.
     const bool chooses =
         constraint == nullptr && text_token_generator_->num_logit_processors() == 0;
-    const auto next = read(chooses ? last + 1 : last, temperature);
-    if (!next.ok()) return next.error();
-    if (chooses) first = *next;
+    ET_ASSIGN_OR_RETURN(const auto next, read(chooses ? last + 1 : last, temperature));
+    if (chooses) first = next;
   }
   const ScopedLogitProcessor scoped(*text_token_generator_, constraint);
   if (text_token_generator_->is_stopped()) return int64_t{0};
@@ -146,40 +141,37 @@ Result<int64_t> TextLLMRunner::answer(
 Error TextLLMRunner::generate(const std::string& prompt, const GenerationConfig& config,
                               std::function<void(const std::string&)> token_callback,
                               std::function<void(const Stats&)> stats_callback) {
-  Error error = load();
-  if (error != Error::Ok) return error;
+  ET_CHECK_OK_OR_RETURN_ERROR(load());
   const float temperature = temperature_ >= 0 ? temperature_ : config.temperature;
-  error = check_temperature(temperature);
-  if (error != Error::Ok) return error;
+  ET_CHECK_OK_OR_RETURN_ERROR(check_temperature(temperature));
   text_token_generator_->forget_stop();
   stats_->reset();
   stats_->inference_start_ms = time_in_ms();
-  const auto grammar =
+  ET_ASSIGN_OR_RETURN(
+      const auto grammar,
       grammars_.processor(config, *tokenizer_, text_decoder_runner_->form().vocabulary_size,
-                          text_token_generator_->eos_ids());
-  if (!grammar.ok()) return grammar.error();
+                          text_token_generator_->eos_ids()));
   ET_CHECK_OR_RETURN_ERROR(!prompt.empty() || !text_.empty(), InvalidState,
                            "generate: there is no prompt, and no text to continue");
-  const auto tokens = prompt.empty() ? Result<std::vector<uint64_t>>(std::vector<uint64_t>())
-                                     : encode(prompt, config.num_bos, config.num_eos);
-  if (!tokens.ok()) return tokens.error();
+  ET_ASSIGN_OR_RETURN(const auto tokens,
+                      prompt.empty() ? Result<std::vector<uint64_t>>(std::vector<uint64_t>())
+                                     : encode(prompt, config.num_bos, config.num_eos));
   stats_->token_encode_end_ms = time_in_ms();
   const size_t before = text_.size();
-  error = append(*tokens);
-  if (error != Error::Ok) return error;
+  ET_CHECK_OK_OR_RETURN_ERROR(append(tokens));
   if (config.echo && !config.warming && token_callback && !prompt.empty()) token_callback(prompt);
   ET_CHECK_OR_RETURN_ERROR(!text_.empty(), InvalidState, "generate: the callback reset the text");
 
   if (config.warming) token_callback = {};
-  const Result<int64_t> n_generated = answer(*grammar, temperature, config, token_callback);
+  const Result<int64_t> n_generated = answer(grammar, temperature, config, token_callback);
   if (!n_generated.ok()) {
-    take_back(before, tokens->size());
+    take_back(before, tokens.size());
     return n_generated.error();
   }
   stats_->inference_end_ms = time_in_ms();
   if (stats_->first_token_ms == 0) stats_->first_token_ms = stats_->inference_end_ms;
   stats_->prompt_eval_end_ms = stats_->first_token_ms;
-  stats_->num_prompt_tokens = static_cast<int64_t>(tokens->size());
+  stats_->num_prompt_tokens = static_cast<int64_t>(tokens.size());
   stats_->num_generated_tokens = *n_generated;
   if (stats_callback && !config.warming) stats_callback(*stats_);
   return Error::Ok;
@@ -187,8 +179,7 @@ Error TextLLMRunner::generate(const std::string& prompt, const GenerationConfig&
 
 Result<uint64_t> TextLLMRunner::prefill(const std::vector<MultimodalInput>& inputs, int32_t num_bos,
                                         int32_t num_eos) {
-  Error error = load();
-  if (error != Error::Ok) return error;
+  ET_CHECK_OK_OR_RETURN_ERROR(load());
   std::vector<uint64_t> all;
   for (size_t i = 0; i < inputs.size(); ++i) {
     const MultimodalInput& input = inputs[i];
@@ -196,18 +187,14 @@ Result<uint64_t> TextLLMRunner::prefill(const std::vector<MultimodalInput>& inpu
       all.insert(all.end(), input.get_tokens().begin(), input.get_tokens().end());
       continue;
     }
-    if (!input.is_text()) {
-      ET_LOG(Error, "this runner reads text and tokens, not %s", input.type_name());
-      return Error::NotSupported;
-    }
-    const auto tokens =
-        encode(input.get_text(), i == 0 ? num_bos : 0, i + 1 == inputs.size() ? num_eos : 0);
-    if (!tokens.ok()) return tokens.error();
-    all.insert(all.end(), tokens->begin(), tokens->end());
+    ET_CHECK_OR_RETURN_ERROR(input.is_text(), NotSupported,
+                             "this runner reads text and tokens, not %s", input.type_name());
+    ET_ASSIGN_OR_RETURN(const auto tokens, encode(input.get_text(), i == 0 ? num_bos : 0,
+                                                  i + 1 == inputs.size() ? num_eos : 0));
+    all.insert(all.end(), tokens.begin(), tokens.end());
   }
   const size_t before = text_.size();
-  error = append(all);
-  if (error != Error::Ok) return error;
+  ET_CHECK_OK_OR_RETURN_ERROR(append(all));
   Result<uint64_t> next = read(text_.size());
   if (!next.ok()) take_back(before, all.size());
   return next;

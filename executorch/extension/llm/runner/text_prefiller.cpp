@@ -60,11 +60,10 @@ Result<uint64_t> TextPrefiller::prefill_chunk(std::vector<uint64_t>& prompt_toke
   int32_t next = -1;
   for (size_t begin = 0; begin < prompt_tokens.size(); begin += step) {
     TensorPtr tokens = tensor_of(prompt_tokens, begin, step);
-    const auto logits = text_decoder_runner_->step(tokens, start_pos);
-    if (!logits.ok()) return logits.error();
+    ET_ASSIGN_OR_RETURN(const auto logits, text_decoder_runner_->step(tokens, start_pos));
     if (use_kv_cache_) start_pos += static_cast<int64_t>(step);
     if (begin + step < prompt_tokens.size()) continue;
-    next = text_decoder_runner_->logits_to_token(*logits, temperature);
+    next = text_decoder_runner_->logits_to_token(logits, temperature);
   }
   if (next < 0) return Error::InvalidArgument;
   return static_cast<uint64_t>(next);

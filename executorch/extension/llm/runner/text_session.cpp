@@ -40,8 +40,7 @@ SamplingOptions options_of(const SamplingConfig& config) {
 }  // namespace
 
 Error TextSession::set_text(std::vector<uint64_t> tokens) {
-  const Error error = check_tokens(tokens, state_->decoder.form().vocabulary_size);
-  if (error != Error::Ok) return error;
+  ET_CHECK_OK_OR_RETURN_ERROR(check_tokens(tokens, state_->decoder.form().vocabulary_size));
   state_->text = std::move(tokens);
   state_->window_begin = 0;
   state_->steps.reset();
@@ -55,8 +54,7 @@ const std::vector<uint64_t>& TextSession::text() const {
 
 Error TextSession::prefill_tokens(const std::vector<uint64_t>& tokens,
                                   const SamplingConfig* initial_sampling) {
-  const Error error = check_tokens(tokens, state_->decoder.form().vocabulary_size);
-  if (error != Error::Ok) return error;
+  ET_CHECK_OK_OR_RETURN_ERROR(check_tokens(tokens, state_->decoder.form().vocabulary_size));
   const size_t before = state_->text.size();
   try {
     state_->text.insert(state_->text.end(), tokens.begin(), tokens.end());
@@ -98,20 +96,18 @@ Error TextSession::begin_steps() {
 Result<DecodeResult> TextSession::decode_one(const SamplingConfig& sampling) {
   try {
     if (state_->steps == nullptr) {
-      const Error error = begin_steps();
-      if (error != Error::Ok) return error;
+      ET_CHECK_OK_OR_RETURN_ERROR(begin_steps());
     }
     const Error error =
         state_->steps->set_sampling(options_of(state_->initial_sampling.value_or(sampling)));
     state_->initial_sampling.reset();
     if (error != Error::Ok) return error;
-    const Result<TextGeneration::Step> step = state_->steps->next();
-    if (!step.ok()) return step.error();
+    ET_ASSIGN_OR_RETURN(const TextGeneration::Step step, state_->steps->next());
     DecodeResult result;
-    result.token_id = step->token;
-    result.text_piece = step->text;
-    result.is_eos = step->end == FinishReason::EndOfText;
-    result.is_terminal = step->end.has_value();
+    result.token_id = step.token;
+    result.text_piece = step.text;
+    result.is_eos = step.end == FinishReason::EndOfText;
+    result.is_terminal = step.end.has_value();
     return result;
   } catch (const std::bad_alloc&) {
     return Error::MemoryAllocationFailed;
@@ -143,14 +139,12 @@ Error TextSession::score_tokens(const OnLogits& on_logits) {
     const auto logits = state_->model->logits({text.data(), end - 1}, n, call);
     if (!logits.ok()) return logits.error();
     const int64_t first = count_rows(*logits) - n;
-    if (first < 0) {
-      ET_LOG(Error, "score: the program gave %lld rows of logits, expected %lld at least",
-             static_cast<long long>(first + n), static_cast<long long>(n));
-      return Error::InvalidProgram;
-    }
+    ET_CHECK_OR_RETURN_ERROR(first >= 0, InvalidProgram,
+                             "score: the program gave %lld rows of logits, expected %lld at least",
+                             static_cast<long long>(first + n), static_cast<long long>(n));
     for (size_t i = begin; i < end; ++i) {
-      const Error error = read_logits(*logits, first + static_cast<int64_t>(i - begin), row);
-      if (error != Error::Ok) return error;
+      ET_CHECK_OK_OR_RETURN_ERROR(
+          read_logits(*logits, first + static_cast<int64_t>(i - begin), row));
       if (!on_logits(i, {row.data(), row.size()})) return Error::EndOfMethod;
     }
   }

@@ -17,10 +17,8 @@ TextStream::TextStream(const ::tokenizers::Tokenizer* tokenizer,
 runtime::Result<std::string> TextStream::add(uint64_t token) {
   if (!decoder_.has_value()) return std::string();
   auto text = decoder_->push(token);
-  if (!text.ok()) {
-    ET_LOG(Error, "the tokenizer has no token %llu", static_cast<unsigned long long>(token));
-    return runtime::Error::InvalidArgument;
-  }
+  ET_CHECK_OR_RETURN_ERROR(text.ok(), InvalidArgument, "the tokenizer has no token %llu",
+                           static_cast<unsigned long long>(token));
   held_ += *text;
   const size_t n = stop_safe_prefix_len(held_, stop_strings_, is_stopped_);
   std::string shown = held_.substr(0, n);

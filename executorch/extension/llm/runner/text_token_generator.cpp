@@ -31,8 +31,7 @@ void TextTokenGenerator::remove_logit_processor(const LogitProcessor* processor)
 
 Error TextTokenGenerator::apply_logit_processors(aten::Tensor& logits) {
   for (const auto& processor : processors_) {
-    const Error error = processor->process(logits);
-    if (error != Error::Ok) return error;
+    ET_CHECK_OK_OR_RETURN_ERROR(processor->process(logits));
   }
   return Error::Ok;
 }
@@ -44,9 +43,9 @@ Result<uint64_t> TextTokenGenerator::next_token(std::vector<uint64_t>& tokens, i
   TensorPtr input =
       from_blob(tokens.data() + begin, {1, static_cast<aten::SizesType>(tokens.size() - begin)},
                 aten::ScalarType::Long);
-  const auto logits = text_decoder_runner_->step(input, use_kv_cache_ ? start_pos : 0);
-  if (!logits.ok()) return logits.error();
-  return choose(*logits, temperature);
+  ET_ASSIGN_OR_RETURN(const auto logits,
+                      text_decoder_runner_->step(input, use_kv_cache_ ? start_pos : 0));
+  return choose(logits, temperature);
 }
 
 Result<uint64_t> TextTokenGenerator::choose(const aten::Tensor& logits, float temperature) {
@@ -57,13 +56,11 @@ Result<uint64_t> TextTokenGenerator::choose(const aten::Tensor& logits, float te
     copy = clone_tensor_ptr(logits);
     changed = *copy;
   }
-  Error error = apply_logit_processors(changed);
-  if (error != Error::Ok) return error;
+  ET_CHECK_OK_OR_RETURN_ERROR(apply_logit_processors(changed));
   const int32_t token = text_decoder_runner_->logits_to_token(changed, temperature);
   if (token < 0) return Error::InvalidArgument;
   for (const auto& processor : processors_) {
-    error = processor->accept(static_cast<uint64_t>(token));
-    if (error != Error::Ok) return error;
+    ET_CHECK_OK_OR_RETURN_ERROR(processor->accept(static_cast<uint64_t>(token)));
   }
   return static_cast<uint64_t>(token);
 }
@@ -73,10 +70,8 @@ Result<int64_t> TextTokenGenerator::generate(
     int32_t max_new_tokens, float temperature,
     const std::function<void(const std::string&)>& token_callback) {
   chosen_.clear();
-  if (tokens.empty()) {
-    ET_LOG(Error, "generate: there is no token to continue");
-    return Error::InvalidArgument;
-  }
+  ET_CHECK_OR_RETURN_ERROR(!tokens.empty(), InvalidArgument,
+                           "generate: there is no token to continue");
   TextStream stream(tokenizer_, tokens);
   const auto show = [&](const std::string& text) {
     if (!text.empty() && token_callback) token_callback(text);
@@ -97,9 +92,8 @@ Result<int64_t> TextTokenGenerator::generate(
     if (ends && !ignore_eos_) break;
     // Tokenizers often lack a token that ends a text.
     if (!ends || tokenizer_ == nullptr || has_text(*tokenizer_, *token)) {
-      const auto text = stream.add(*token);
-      if (!text.ok()) return text.error();
-      show(*text);
+      ET_ASSIGN_OR_RETURN(const auto text, stream.add(*token));
+      show(text);
     }
     if (std::any_of(processors_.begin(), processors_.end(), is_complete)) break;
   }

@@ -6,7 +6,6 @@
 #include <chrono>
 #include <cmath>
 #include <cstdio>
-#include <cstring>
 
 #if defined(__linux__)
 #include <unistd.h>
@@ -92,35 +91,29 @@ size_t get_rss_bytes() {
 Result<TensorPtr> populate_start_pos_or_cache_position(Module* module, int64_t& start_pos,
                                                        std::vector<int64_t>& cache_positions_vec,
                                                        int seq_len, const char* method_name) {
-  if (module == nullptr || method_name == nullptr) {
-    ET_LOG(Error, "positions: there is no module, or no name of a method");
-    return Error::InvalidArgument;
-  }
-  const auto meta = module->method_meta(method_name);
-  if (!meta.ok()) return meta.error();
-  const auto input = meta->input_tensor_meta(1);
-  if (!input.ok()) {
-    ET_LOG(Error, "method '%s' has no tensor as its second input, for positions", method_name);
-    return Error::InvalidArgument;
-  }
+  ET_CHECK_OR_RETURN_ERROR(module != nullptr && method_name != nullptr, InvalidArgument,
+                           "positions: there is no module, or no name of a method");
+  ET_ASSIGN_OR_RETURN(const auto meta, module->method_meta(method_name));
+  const auto input = meta.input_tensor_meta(1);
+  ET_CHECK_OR_RETURN_ERROR(input.ok(), InvalidArgument,
+                           "method '%s' has no tensor as its second input, for positions",
+                           method_name);
   const auto sizes = input->sizes();
   const bool is_one = std::all_of(sizes.begin(), sizes.end(), [](int32_t n) { return n == 1; });
   if (is_one) return TensorPtr(from_blob(&start_pos, {1}, aten::ScalarType::Long));
-  if (seq_len < 0 || start_pos < 0 || start_pos > INT64_MAX - seq_len) {
-    ET_LOG(Error, "positions: found %d tokens from position %lld on; expected neither below 0",
-           seq_len, static_cast<long long>(start_pos));
-    return Error::InvalidArgument;
-  }
+  ET_CHECK_OR_RETURN_ERROR(
+      seq_len >= 0 && start_pos >= 0 && start_pos <= INT64_MAX - seq_len, InvalidArgument,
+      "positions: found %d tokens from position %lld on; expected neither below 0", seq_len,
+      static_cast<long long>(start_pos));
   cache_positions_vec.resize(static_cast<size_t>(seq_len));
   for (int i = 0; i < seq_len; ++i) cache_positions_vec[static_cast<size_t>(i)] = start_pos + i;
   return TensorPtr(from_blob(cache_positions_vec.data(), {seq_len}, aten::ScalarType::Long));
 }
 
 Result<TensorPtr> convert_to_bfloat16(const TensorPtr& src_tensor) {
-  if (src_tensor == nullptr || src_tensor->scalar_type() != aten::ScalarType::Float) {
-    ET_LOG(Error, "convert_to_bfloat16: the tensor is not of float");
-    return Error::InvalidArgument;
-  }
+  ET_CHECK_OR_RETURN_ERROR(
+      src_tensor != nullptr && src_tensor->scalar_type() == aten::ScalarType::Float,
+      InvalidArgument, "convert_to_bfloat16: the tensor is not of float");
   const float* const values = src_tensor->const_data_ptr<float>();
   std::vector<aten::BFloat16> converted(static_cast<size_t>(src_tensor->numel()));
   for (size_t i = 0; i < converted.size(); ++i) converted[i] = aten::BFloat16(values[i]);

@@ -4,7 +4,6 @@
 
 #include <cmath>
 #include <filesystem>
-#include <limits>
 #include <random>
 
 using namespace executorch::extension::llm;

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <cmath>
 #include <functional>
 #include <limits>
 #include <new>
@@ -185,8 +184,7 @@ Result<uint64_t> RandomTokenChoice::choose(Span<const float> logits, double numb
   } catch (const std::bad_alloc&) {
     return Error::MemoryAllocationFailed;
   }
-  const Error error = find_probabilities();
-  if (error != Error::Ok) return error;
+  ET_CHECK_OK_OR_RETURN_ERROR(find_probabilities());
   return pick(number);
 }
 

@@ -4,7 +4,6 @@
 
 #include <atomic>
 #include <chrono>
-#include <memory>
 #include <string>
 
 namespace executorch::extension::llm::server {

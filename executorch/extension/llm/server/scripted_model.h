@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <atomic>
 #include <functional>
-#include <numeric>
 #include <thread>
 
 namespace executorch::extension::llm::server {
@@ -48,8 +47,7 @@ class ScriptedText : public ServedText {
     if (given.find(script_.failing) != std::string::npos) return runtime::Error::Internal;
     const std::string answer = script_.answer(given);
     std::string waiting;
-    const runtime::Error error = run(answer, options, result, waiting);
-    if (error != runtime::Error::Ok) return error;
+    ET_CHECK_OK_OR_RETURN_ERROR(run(answer, options, result, waiting));
     if (!waiting.empty() && result.finish_reason != FinishReason::StopString) {
       result.text += waiting;
       if (options.on_text) options.on_text(waiting);
@@ -85,13 +83,11 @@ class ScriptedText : public ServedText {
       const size_t at = result.tokens.size();
       uint64_t token = at < answer.size() ? static_cast<uint8_t>(answer[at]) : kScriptedEnd;
       for (const auto& processor : options.processors) {
-        const runtime::Error error = process(*processor, token);
-        if (error != runtime::Error::Ok) return error;
+        ET_CHECK_OK_OR_RETURN_ERROR(process(*processor, token));
       }
       if (!options.processors.empty()) token = best();
       for (const auto& processor : options.processors) {
-        const runtime::Error error = processor->accept(token);
-        if (error != runtime::Error::Ok) return error;
+        ET_CHECK_OK_OR_RETURN_ERROR(processor->accept(token));
       }
       logits_.clear();
       if (token == kScriptedEnd && !options.ignore_eos) return end(result, FinishReason::EndOfText);

@@ -13,8 +13,7 @@ class EngineText : public ServedText {
 
   runtime::Result<GenerationResult> generate(const std::vector<uint64_t>& prompt,
                                              const GenerationOptions& options) override {
-    const runtime::Error error = session_->set_text(prompt);
-    if (error != runtime::Error::Ok) return error;
+    ET_CHECK_OK_OR_RETURN_ERROR(session_->set_text(prompt));
     return session_->generate(options);
   }
   runtime::Error score(const std::vector<uint64_t>& prompt,
@@ -42,9 +41,8 @@ class EngineModel : public ServedModel {
   }
 
   runtime::Result<std::unique_ptr<ServedText>> create_text() override {
-    auto session = engine_->create_text_session();
-    if (!session.ok()) return session.error();
-    return std::unique_ptr<ServedText>(std::make_unique<EngineText>(std::move(*session)));
+    ET_ASSIGN_OR_RETURN(auto session, engine_->create_text_session());
+    return std::unique_ptr<ServedText>(std::make_unique<EngineText>(std::move(session)));
   }
 
   runtime::Result<std::vector<uint64_t>> encode(const std::string& text,

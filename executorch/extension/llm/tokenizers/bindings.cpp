@@ -12,7 +12,6 @@
 
 #include <filesystem>
 #include <limits>
-#include <stdexcept>
 
 namespace nb = nanobind;
 using tokenizers::Tokenizer;

@@ -207,8 +207,7 @@ Error HFTokenizer::parse(std::string_view bytes) {
     return fail(Error::ParseFailure, message);
   }
   std::vector<std::pair<std::string, bool>> special;
-  const Error error = parts_->read_added_tokens(json, *this, special);
-  if (error != Error::Ok) return error;
+  TK_CHECK_OK_OR_RETURN_ERROR(parts_->read_added_tokens(json, *this, special));
   parts_->byte_level = parts_->read_byte_level(json, *this);
   parts_->asks_for_front = asks_for_front(at(json, "pre_tokenizer"));
   parts_->decodes_bytes = string_at(at(json, "decoder"), "type") == "ByteLevel";

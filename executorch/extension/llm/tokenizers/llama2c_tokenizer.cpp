@@ -4,7 +4,6 @@
 #include <executorch/extension/llm/tokenizers/byte_pairs.h>
 #include <executorch/extension/llm/tokenizers/utf8.h>
 
-#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <cstring>

@@ -6,8 +6,6 @@
 
 #include <algorithm>
 #include <cinttypes>
-#include <cstring>
-#include <utility>
 
 namespace torch::executor::native::internal {
 namespace {

@@ -78,9 +78,8 @@ Error TensorImpl::resize(ArrayRef<SizesType> new_sizes) {
   if (shape_dynamism_ == TensorShapeDynamism::STATIC) {
     return log_change("the shape of this tensor is static");
   }
-  const Result<ssize_t> new_numel = safe_numel(new_sizes.data(), dim_);
-  if (!new_numel.ok()) return new_numel.error();
-  if (static_cast<size_t>(*new_numel) > capacity()) {
+  ET_ASSIGN_OR_RETURN(const ssize_t new_numel, safe_numel(new_sizes.data(), dim_));
+  if (static_cast<size_t>(new_numel) > capacity()) {
     return log_change("it has no room for that many elements");
   }
   if (strides_ != nullptr) {
@@ -91,7 +90,7 @@ Error TensorImpl::resize(ArrayRef<SizesType> new_sizes) {
     ET_CHECK_OK_OR_RETURN_ERROR(dim_order_to_stride(new_sizes.data(), order, rank, strides_));
   }
   memcpy(sizes_, new_sizes.data(), bytes);
-  numel_ = *new_numel;
+  numel_ = new_numel;
   return Error::Ok;
 }
 

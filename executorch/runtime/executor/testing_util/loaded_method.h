@@ -6,7 +6,7 @@
 #include <executorch/runtime/platform/runtime.h>
 #include <gtest/gtest.h>
 
-#include <memory>
+#include <numeric>
 #include <optional>
 #include <vector>
 

@@ -1,6 +1,7 @@
 #include <executorch/runtime/executor/testing_util/program_builder.h>
 
 #include <algorithm>
+#include <numeric>
 
 namespace executorch::runtime::testing {
 

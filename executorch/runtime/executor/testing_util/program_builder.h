@@ -5,8 +5,6 @@
 #include <executorch/schema/extended_header.h>
 #include <executorch/schema/program_generated.h>
 
-#include <cstring>
-#include <numeric>
 #include <string>
 #include <vector>
 

@@ -81,13 +81,10 @@ class IOManager {
   runtime::Result<std::vector<runtime::EValue>> both(const TensorPtr& input,
                                                      const TensorPtr& start_pos,
                                                      const std::string& method) {
-    const auto meta = module_.method_meta(method);
-    if (!meta.ok()) return meta.error();
-    if (meta->num_inputs() != 2) {
-      ET_LOG(Error, "method '%s' takes %zu inputs, not tokens and their position", method.c_str(),
-             meta->num_inputs());
-      return runtime::Error::InvalidArgument;
-    }
+    ET_ASSIGN_OR_RETURN(const auto meta, module_.method_meta(method));
+    ET_CHECK_OR_RETURN_ERROR(meta.num_inputs() == 2, InvalidArgument,
+                             "method '%s' takes %zu inputs, not tokens and their position",
+                             method.c_str(), meta.num_inputs());
     return std::vector<runtime::EValue>{input, start_pos};
   }
 };

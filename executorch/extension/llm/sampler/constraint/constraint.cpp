@@ -170,17 +170,13 @@ bool ConstrainedText::is_complete() const {
 }
 
 Error ConstraintProcessor::process(aten::Tensor logits) {
-  if (logits.scalar_type() != aten::ScalarType::Float || logits.dim() == 0) {
-    ET_LOG(Error, "constraint: logits of type float are expected");
-    return Error::InvalidArgument;
-  }
-  const Error error = text_.allowed(mask_);
-  if (error != Error::Ok) return error;
+  ET_CHECK_OR_RETURN_ERROR(logits.scalar_type() == aten::ScalarType::Float && logits.dim() != 0,
+                           InvalidArgument, "constraint: logits of type float are expected");
+  ET_CHECK_OK_OR_RETURN_ERROR(text_.allowed(mask_));
   const size_t n = static_cast<size_t>(logits.size(logits.dim() - 1));
-  const auto values = runtime::internal::writable_data(logits);
-  if (!values.ok()) return values.error();
+  ET_ASSIGN_OR_RETURN(const auto values, runtime::internal::writable_data(logits));
   if (logits.numel() == 0) return Error::InvalidArgument;
-  float* row = static_cast<float*>(*values) + (static_cast<size_t>(logits.numel()) - n);
+  float* row = static_cast<float*>(values) + (static_cast<size_t>(logits.numel()) - n);
   constexpr float kNever = -std::numeric_limits<float>::infinity();
   for (size_t i = 0; i < n; i += 64) {
     const uint64_t bits = i / 64 < mask_.size() ? mask_[i / 64] : 0;

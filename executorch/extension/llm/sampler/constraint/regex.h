@@ -3,8 +3,6 @@
 
 #include <executorch/extension/llm/sampler/constraint/code_points.h>
 
-#include <memory>
-
 namespace executorch::extension::llm::constraint {
 
 /// Literals, `.`, classes, \d \w \s \D \W \S, \t \n \r \f \v \0 \xHH \uHHHH \u{H..}, groups with
