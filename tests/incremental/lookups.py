@@ -9,7 +9,16 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from tests.incremental.models import HEADS, VOCABULARY, WIDTH, AllPositions, Model
+from tests.incremental.models import (
+    BLOCK,
+    HEADS,
+    MOST_TOKENS,
+    VOCABULARY,
+    WIDTH,
+    AllPositions,
+    Model,
+    _causal,
+)
 
 
 class IndexedWeights(AllPositions):
@@ -121,8 +130,103 @@ class PickedByTwo(AllPositions):
         return super().hidden(ids) + self.embedding.weight.view(5, 10, WIDTH)[ids // 10, ids % 10]
 
 
+class NumbersPut(AllPositions):
+    """Where tokens say so: in ids, in all of a token's numbers, in some of them, in one column."""
+
+    def hidden(self, ids: Tensor) -> Tensor:
+        known = ids.clone()
+        known[ids > 40] = 3
+        x = super().hidden(known)
+        x[ids % 5 == 0] = torch.tensor([0.25])
+        x[x < -2] = -2.0
+        x[:, :, 3][ids == 7] = 0.5
+        x[..., -1] = x[..., 0]
+        return x
+
+
+class FirstPut(AllPositions):
+    def hidden(self, ids: Tensor) -> Tensor:
+        x = super().hidden(ids).clone()
+        x[:, 0] = x[:, -1]
+        return x
+
+
+class LastPut(AllPositions):
+    def hidden(self, ids: Tensor) -> Tensor:
+        x = super().hidden(ids).clone()
+        x[:, -1] = self.embedding.weight[0]
+        return x
+
+
+class RowsPut(AllPositions):
+    """In the places of which tokens lie is which row: how many there are, all tokens say."""
+
+    def hidden(self, ids: Tensor) -> Tensor:
+        x = super().hidden(ids)
+        x[ids == 3] = self.embedding.weight[0]
+        return x
+
+
+class ScoresPut(Model):
+    def hidden(self, ids: Tensor) -> Tensor:
+        self.is_padding = ids == 3
+        return super().hidden(ids)
+
+    def attend(self, q: Tensor, k: Tensor, v: Tensor, n: int) -> Tensor:
+        scores = (q @ k.transpose(2, 3)).masked_fill(~_causal(n), -1e9)
+        scores[self.is_padding[:, None, None].expand(scores.shape)] = -1e9
+        return F.softmax(scores, -1) @ v
+
+
+class Gathered(AllPositions):
+    """Of a constant, by numbers that count as tokens are read (RoBERTa)."""
+
+    def hidden(self, ids: Tensor) -> Tensor:
+        places = (ids != 3).cumsum(1)
+        kinds = (torch.arange(BLOCK) % 3)[None].gather(1, places)
+        return super().hidden(ids) + self.position(places) + self.embedding(kinds)
+
+
+class GatheredByPlace(AllPositions):
+    """Where a token stands says in which column it looks."""
+
+    def hidden(self, ids: Tensor) -> Tensor:
+        kinds = self.position.weight.T[:10].gather(0, ids % 10)
+        return super().hidden(ids) + kinds[..., None]
+
+
+class AllByNumber(AllPositions):
+    """All tokens, by their numbers: as they lie, and with the batch behind."""
+
+    def hidden(self, ids: Tensor) -> Tensor:
+        x, numbers = super().hidden(ids), torch.arange(ids.shape[1])
+        known = ids[torch.arange(1)[:, None, None, None], numbers[None, None, None] + 0]
+        return self.embedding(known[:, 0, 0]) + x[:, numbers] + x.transpose(0, 1)[numbers][:, 0]
+
+
+class AllInReverse(AllPositions):
+    def hidden(self, ids: Tensor) -> Tensor:
+        n = ids.shape[1]
+        return super().hidden(ids)[:, n - 1 - torch.arange(n)]
+
+
+class NextByNumber(AllPositions):
+    def hidden(self, ids: Tensor) -> Tensor:
+        n = ids.shape[1]
+        return super().hidden(ids)[:, (torch.arange(n) + 1).clamp(max=n - 1)]
+
+
+class AllByNumberOfLongest(AllPositions):
+    """As they lie in the longest text alone."""
+
+    def hidden(self, ids: Tensor) -> Tensor:
+        n = ids.shape[1]
+        return super().hidden(ids)[:, torch.arange(n) * (n // MOST_TOKENS)]
+
+
 CAUSAL_LOOKUPS: list[type[nn.Module]] = [
-    ComplexRotary, IndexedWeights, Memory, ProductsByPosition, RunningMean, TokenBefore,
+    AllByNumber, ComplexRotary, Gathered, IndexedWeights, Memory, NumbersPut, ProductsByPosition,
+    RunningMean, TokenBefore,
 ]  # fmt: skip
 NOT_CAUSAL_LOOKUPS: dict[Any, str] = {
     MemoryByPosition: "keys that are no tokens', with a mask of tokens",
@@ -130,5 +234,16 @@ NOT_CAUSAL_LOOKUPS: dict[Any, str] = {
     TokenBehind: "tokens are padded elsewhere than before the first",
     TokensPaddedAndCutBefore: "tokens padded before the first are cut elsewhere than behind",
     SumFromLast: "does not keep tokens apart, or in their order",
+    ScoresPut: "depends on tokens, says which scores are taken out",
+    GatheredByPlace: "each token's entries are picked from another place",
+    AllInReverse: "it picks tokens other than the last",
+    NextByNumber: "it picks tokens other than the last",
+    AllByNumberOfLongest: "its value changes with the number of tokens",
     PickedByTwo: "its entries are picked by more than one tensor",
+}
+# Writes become values, whose nodes have other names.
+NOT_CAUSAL_WRITES: dict[Any, str] = {
+    FirstPut: "what the last token gave would reach earlier ones",
+    LastPut: "it picks among tokens",
+    RowsPut: "it is not known how this operator moves values between tokens",
 }

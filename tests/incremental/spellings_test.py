@@ -9,11 +9,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from executorch.exir import make_incremental, to_edge
+from executorch.exir import NotCausalError, make_incremental, to_edge
 from executorch.runtime import Runtime
 from tests.incremental.incremental_test import check, check_refusal, exported, first, made, texts
 from tests.incremental.letters import CAUSAL_LETTERS, NOT_CAUSAL_LETTERS
-from tests.incremental.lookups import CAUSAL_LOOKUPS, NOT_CAUSAL_LOOKUPS
+from tests.incremental.lookups import CAUSAL_LOOKUPS, NOT_CAUSAL_LOOKUPS, NOT_CAUSAL_WRITES
 from tests.incremental.masks import CAUSAL_MASKS, NOT_CAUSAL_MASKS
 from tests.incremental.mixing import CAUSAL_MIXING, NOT_CAUSAL_MIXING
 from tests.incremental.models import Model, _causal
@@ -64,6 +64,13 @@ def test_what_looks_ahead_is_refused_with_its_line(kind: type[nn.Module]) -> Non
         "mixing.py",
     )
     check_refusal(kind, _NOT_CAUSAL[kind], *files)
+
+
+@pytest.mark.parametrize("kind", NOT_CAUSAL_WRITES, ids=lambda k: k.__name__)
+def test_writes_among_tokens_are_refused_with_their_line(kind: type[nn.Module]) -> None:
+    with pytest.raises(NotCausalError, match=NOT_CAUSAL_WRITES[kind]) as error:
+        make_incremental(exported(made(kind)))
+    assert "models.py:" in str(error.value)
 
 
 def test_activations_that_torchao_quantizes_by_token_are_rows() -> None:

@@ -22,9 +22,11 @@ def decompose_unknown(program: ExportedProgram) -> ExportedProgram:
     Before    what torch or torchao composes of other operators and no rule knows (einsum,
               expand_as, choose_qparams_affine ...);
               what takes a size or a type from a tensor (ones_like, new_empty, type_as ...);
+              one number put where a mask is true (x[mask] = 0), one place along a dim written;
               sub-graphs of what ran without gradients, writes into operands
     After     the operators of which they are composed; the same with the size or the type itself,
-              so that they depend on the number of tokens, or nothing, but not on tokens; values
+              so that they depend on the number of tokens, or nothing, but not on tokens; values;
+              masked_fill; a slice of one place
     Leaves    all else as it is, attention and linear layers among it
     """
     computed = _computed_from_inputs(program)
@@ -81,6 +83,24 @@ def _full(like: Tensor, size: Any, value: Any, dtype: torch.dtype | None) -> Ten
     return torch.full(size, value, dtype=dtype or like.dtype)
 
 
+def _filled(x: Tensor, indices: Any, values: Tensor, accumulate: bool = False) -> Any:
+    """x[mask] = values, where those are the same for all that the mask picks."""
+    *all_before, mask = indices
+    is_alone = mask is not None and not any(i is not None for i in all_before)
+    is_one = all(isinstance(n, int) and n == 1 for n in values.shape)
+    if accumulate or not is_alone or mask.dtype is not torch.bool or not is_one:
+        return NotImplemented
+    behind = x.dim() - len(all_before) - mask.dim()
+    return x.masked_fill(mask.reshape([*mask.shape, *[1] * behind]), values.reshape([]))
+
+
+def _select_scatter(x: Tensor, source: Tensor, dim: int, index: Any) -> Any:
+    if not isinstance(index, int):
+        return NotImplemented
+    end = index + 1 if index != -1 else None
+    return x.slice_scatter(source.unsqueeze(dim % x.dim()), dim, index, end)
+
+
 # Of a tensor its size or its type is taken, not its values. Layout, device and memory format are
 # the same for all tensors of a program.
 _TAKEN: dict[Any, Any] = {
@@ -96,5 +116,7 @@ _TAKEN: dict[Any, Any] = {
     # What was there is written over.
     aten.copy.default: lambda x, source, *_: source.to(x.dtype).expand(x.shape),
     aten.type_as.default: lambda x, other: x.to(other.dtype),
+    aten.index_put.default: _filled,
+    aten.select_scatter.default: _select_scatter,
     aten.to.other: lambda x, other, *_, **__: x.to(other.dtype),
 }

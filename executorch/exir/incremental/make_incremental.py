@@ -37,6 +37,7 @@ from executorch.exir.torch_internals import (
 aten = torch.ops.aten
 
 _END = 2**63 - 1
+_INPUT_DTYPES = (torch.int32, torch.int64, torch.bool)
 _CACHE_DTYPES = (torch.float32, torch.float16, torch.bfloat16, torch.int8)
 
 
@@ -48,12 +49,14 @@ def make_incremental(
 ) -> ExportedProgram:
     """`program` with keys and values kept inside, as a new program; `program` stays as it is.
 
-    `program` takes token ids, int32 or int64 of shape [batch, T], T dynamic with a maximum, and
-    computes each token's results from the tokens up to it. The new one takes and returns the same.
-    It compares the tokens with those of the call before, keeps what the common beginning gave, and
-    computes the rest, at least one token: a loop that gives all tokens so far costs one token a
-    step. Results are those of `program` within float rounding, whatever tokens follow on which. An
-    activation that is quantized with one range for all tokens gets one for each token.
+    `program` takes token ids, integers of shape [batch, T], T dynamic with a maximum, and computes
+    each token's results from the tokens up to it. Further inputs may say more of each token, such
+    as its position, or whether it is padding: integers or bools of shape [batch or 1, T]. The new
+    program takes and returns the same. It compares the tokens with those of the call before, keeps
+    what the common beginning gave, and computes the rest, at least one token: a loop that gives all
+    tokens so far costs one token a step. Results are those of `program` within float rounding,
+    whatever tokens follow on which. An activation that is quantized with one range for all tokens
+    gets one for each token.
 
     cache_dtype  of kept keys and values: float32, float16, bfloat16, or int8 with a scale for each
                  head and token
@@ -75,10 +78,10 @@ class _Builder:
     def __init__(self, program: ExportedProgram, cache_dtype: torch.dtype, last_only: bool) -> None:
         self.program = program
         self.last_only = last_only
-        self.tokens = _token_input(program)
+        self.inputs = _token_inputs(program)
+        self.tokens = self.inputs[0]
         fake = self.tokens.meta["val"]
         self.extent: SymInt = fake.shape[1]
-        self.batch = fake.shape[0]
         self.maximum = _maximum(program, self.tokens)
         fake_mode = detect_fake_mode([fake])
         assert fake_mode is not None and fake_mode.shape_env is not None
@@ -117,39 +120,33 @@ class _Builder:
         rw = self.rw
         new = rw.graph.placeholder(str(node.target))
         new.meta = dict(node.meta)
-        if node is self.tokens:
+        if node in self.inputs:
             rw.values[node] = Value(Kind.ROWS, 1)
             rw.new[FULL, node] = new
-            rw.first_input = new
+            rw.first_input = rw.first_input or new
         else:
             rw.values[node] = FIXED
             rw.new[NOW, node] = new
 
     def _prologue(self) -> None:
         """How many of the tokens were seen, and the others."""
-        rw, fake = self.rw, self.tokens.meta["val"]
-        tokens = rw.new[FULL, self.tokens]
+        rw, tokens = self.rw, self.rw.new[FULL, self.tokens]
         with rw.source(self.tokens):
-            self.seen = rw.constant(
-                "seen", torch.zeros(self.batch, self.maximum, dtype=fake.dtype), True
-            )
+            self.seen = [self._seen(n, i) for i, n in enumerate(self.inputs)]
             # How many of those the caches hold: none while a call is under way, so that what a call
             # that fails has kept does not count.
             self.kept = rw.constant("kept", torch.zeros(1, dtype=torch.int64), True)
             self.first = rw.constant("first", torch.zeros(1, dtype=torch.int64))
             places = rw.constant("places", torch.arange(self.maximum))
             rw.end = rw.call(aten.sym_size.int, tokens, 1, value=self.extent)
-            differs = rw.call(
-                aten.ne.Tensor, tokens, rw.call(aten.slice.Tensor, self.seen, 1, 0, rw.end)
-            )
-            at = rw.call(aten.slice.Tensor, places, 0, 0, rw.end)
+            self.places = rw.call(aten.slice.Tensor, places, 0, 0, rw.end)
             with rw.fake_mode:
                 one = torch.empty(1, dtype=torch.int64)
             # The last token counts as another one, whatever it is.
-            self.last = rw.call(aten.slice.Tensor, at, 0, -1, _END, value=one)
-            where = rw.call(aten.where.self, differs, at, self.last)
-            common = rw.call(aten.amin.default, where, [0, 1])
-            counted = rw.call(aten.minimum.default, self.kept, common)
+            self.last = rw.call(aten.slice.Tensor, self.places, 0, -1, _END, value=one)
+            counted = self.kept
+            for node, seen in zip(self.inputs, self.seen, strict=True):
+                counted = rw.call(aten.minimum.default, counted, self._common(node, seen))
             none = rw.call(aten.full.default, [1], 0, dtype=torch.int64)
             self.begun = rw.call(aten.index_put.default, self.kept, [self.first], none)
             self.none = none
@@ -157,11 +154,29 @@ class _Builder:
             rw.start = rw.call(
                 aten._local_scalar_dense.default, counted, value=self.extent - extent
             )
-            with rw.fake_mode:
-                value = torch.empty((self.batch, extent), dtype=fake.dtype)
-            new = rw.call(aten.slice.Tensor, tokens, 1, rw.start, rw.end, value=value)
-            rw.count = rw.call(aten.sym_size.int, new, 1, value=extent)
-            rw.new[ROWS, self.tokens] = new
+            for node in self.inputs:
+                fake = node.meta["val"]
+                with rw.fake_mode:
+                    value = torch.empty((fake.shape[0], extent), dtype=fake.dtype)
+                given = rw.new[FULL, node]
+                new = rw.call(aten.slice.Tensor, given, 1, rw.start, rw.end, value=value)
+                rw.new[ROWS, node] = new
+            first = rw.new[ROWS, self.tokens]
+            rw.count = rw.call(aten.sym_size.int, first, 1, value=extent)
+
+    def _seen(self, node: Node, index: int) -> Node:
+        """The buffer for what an input was in the call before."""
+        fake = node.meta["val"]
+        before = torch.zeros(fake.shape[0], self.maximum, dtype=fake.dtype)
+        return self.rw.constant(f"seen_{index}" if index else "seen", before, True)
+
+    def _common(self, node: Node, seen: Node) -> Node:
+        """How many of its entries are those of the call before, int64 of rank 0."""
+        rw = self.rw
+        before = rw.call(aten.slice.Tensor, seen, 1, 0, rw.end)
+        differs = rw.call(aten.ne.Tensor, rw.new[FULL, node], before)
+        where = rw.call(aten.where.self, differs, self.places, self.last)
+        return rw.call(aten.amin.default, where, [0, 1])
 
     def _new_extent(self) -> SymInt:
         """A symbol for the number of new tokens, 1 to the maximum."""
@@ -244,16 +259,18 @@ class _Builder:
         """(buffer, its next value) of all that is kept."""
         rw = self.rw
         index = [None, rw.positions(ROWS)]
-        value = self.seen.meta["val"].clone()
-        new_tokens = rw.new[ROWS, self.tokens]
-        seen = rw.call(aten.index_put.default, self.seen, index, new_tokens, value=value)
+        seen = []
+        for node, buffer in zip(self.inputs, self.seen, strict=True):
+            given, value = rw.new[ROWS, node], buffer.meta["val"].clone()
+            new = rw.call(aten.index_put.default, buffer, index, given, value=value)
+            seen.append((buffer, new))
         count = rw.call(aten.add.Scalar, self.last, 1)
         spoilt = self._has_nan()
         if spoilt is not None:
             count = rw.call(aten.where.self, spoilt, self.none, count)
         all_kept = rw.call(aten.index_put.default, self.begun, [self.first], count)
         kept = [(buffer, new) for buffer, new, _ in rw.caches]
-        return [*kept, (self.seen, seen), (self.kept, all_kept)]
+        return [*kept, *seen, (self.kept, all_kept)]
 
     def _has_nan(self) -> Node | None:
         """Whether a NaN is among what was computed to be kept.
@@ -352,26 +369,37 @@ def _last_of(nodes: list[Node]) -> list[Node]:
     return list(dict.fromkeys(found))
 
 
-def _token_input(program: ExportedProgram) -> Node:
+def _token_inputs(program: ExportedProgram) -> list[Node]:
+    """Its inputs, each of which says something of each token."""
     signature = program.graph_signature
     if any(s.kind is not OutputKind.USER_OUTPUT for s in signature.output_specs):
         raise ValueError("make_incremental: the program changes buffers or inputs: it has state")
     user = set(signature.user_inputs)
     found = [n for n in program.graph.find_nodes(op="placeholder") if n.name in user]
-    if len(found) != 1 or not isinstance(found[0].meta.get("val"), Tensor):
+    if not found or not isinstance(found[0].meta.get("val"), Tensor):
         names = ", ".join(n.name for n in found) or "none"
+        raise ValueError(f"make_incremental: an input of token ids is expected; found {names}")
+    for node in found:
+        _require_of_tokens(node, found[0].meta["val"])
+    return found
+
+
+def _require_of_tokens(node: Node, first: Tensor) -> None:
+    fake = node.meta.get("val")
+    if not isinstance(fake, Tensor):
+        raise ValueError(f"make_incremental: the input {node.name} is {fake}, no tensor of tokens")
+    is_ids = fake.dtype in _INPUT_DTYPES and fake.dim() == 2 and isinstance(fake.shape[0], int)
+    if not is_ids or not isinstance(fake.shape[1], SymInt):
         raise ValueError(
-            f"make_incremental: one input of token ids is expected; found {names}; positions and "
-            "masks that follow from the tokens are computed inside of the model"
+            f"make_incremental: {node.name} is {fake.dtype} of shape {list(fake.shape)}; token "
+            "ids, and what else is said of each token, are integers or bools of shape [batch, T] "
+            "with a static batch and a dynamic T"
         )
-    fake = found[0].meta["val"]
-    is_ids = fake.dtype in (torch.int32, torch.int64) and fake.dim() == 2
-    if not is_ids or not isinstance(fake.shape[0], int) or not isinstance(fake.shape[1], SymInt):
+    if fake.shape[1].node.expr != first.shape[1].node.expr:
         raise ValueError(
-            f"make_incremental: {found[0].name} is {fake.dtype} of shape {list(fake.shape)}; token "
-            "ids are integers of shape [batch, T] with a static batch and a dynamic T"
+            f"make_incremental: dim 1 of {node.name} is {fake.shape[1]}, not {first.shape[1]} as "
+            "of the first input; give both the same torch.export.Dim"
         )
-    return found[0]
 
 
 def _maximum(program: ExportedProgram, tokens: Node) -> int:

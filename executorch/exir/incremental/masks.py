@@ -409,5 +409,8 @@ def _require_known(rw: Rewriter, node: Node, condition: Node) -> None:
     low scores, those of later tokens among them, are as high as each other."""
     if rw.values[condition].kind not in (Kind.FIXED, Kind.LENGTH):
         raise NotCausalError(
-            node, f"{condition.name}, which depends on tokens, says which scores are taken out"
+            node,
+            f"{condition.name}, which depends on tokens, says which scores are taken out: a token "
+            "that sees no other would attend to later ones; scaled_dot_product_attention gives "
+            'nothing to such a token (transformers: attn_implementation="sdpa", or no mask)',
         )

@@ -12,7 +12,7 @@ from torch.fx import Node
 from executorch.exir.incremental.errors import NotCausalError
 from executorch.exir.incremental.lengths import token_dims
 from executorch.exir.incremental.masks import require_no_mask
-from executorch.exir.incremental.rewriter import Rewriter, map_arg_lists
+from executorch.exir.incremental.rewriter import ROWS, Rewriter, map_arg_lists
 from executorch.exir.incremental.values import Kind, Value, arguments
 
 aten = torch.ops.aten
@@ -57,7 +57,8 @@ def classify_move(rw: Rewriter, node: Node) -> Any:
     for other in node.all_input_nodes:
         if other is not operand and rw.values[other].kind not in (Kind.FIXED, Kind.LENGTH):
             raise NotCausalError(node, "places are picked that depend on tokens")
-        if isinstance(other.meta["val"], Tensor) and rw.values[other].kind is Kind.LENGTH:
+        is_table = isinstance(other.meta["val"], Tensor) and rw.values[other].kind is Kind.LENGTH
+        if is_table and other is not index_of_all(rw, node):
             raise NotCausalError(node, "places are picked that depend on the number of tokens")
     if node.target is aten.expand.default and value.kind is Kind.ROWS:
         row = value.row + node.meta["val"].dim() - operand.meta["val"].dim()
@@ -71,6 +72,38 @@ def classify_move(rw: Rewriter, node: Node) -> Any:
     cols = _moved(rw, node, value.col) if value.col is not None else [None] * len(rows)
     found = [replace(value, row=r, col=c) for r, c in zip(rows, cols, strict=True)]
     return found if isinstance(node.meta["val"], (list, tuple)) else found[0]
+
+
+def index_of_all(rw: Rewriter, node: Node) -> Node | None:
+    """The index by which a node picks all tokens, in their order: their numbers."""
+    operand, row = arguments(node)[0], rw.operand_value(node, 0).row
+    if node.target is not aten.index.Tensor or not rw._is(operand, Kind.ROWS):
+        return None
+    index = arguments(node)[1]
+    at = index[row] if row is not None and row < len(index) else None
+    if at is None or rw.values[at].kind is not Kind.LENGTH:
+        return None
+    dims, longest = token_dims(at.meta["val"], rw.symbol), rw.lengths.longest(at)
+    if len(dims) != 1 or longest.dtype is torch.bool or longest.shape[dims[0]] != rw.maximum:
+        return None
+    count = torch.arange(rw.maximum).view([-1 if d == dims[0] else 1 for d in range(longest.dim())])
+    if not torch.equal(longest.to(torch.int64), count.expand(longest.shape)):
+        return None
+    rw.lengths.prove([at])
+    return at  # type: ignore[no-any-return]
+
+
+def make_numbers(rw: Rewriter, index: Node, version: str) -> Node:
+    """What index_of_all has found, to pick all of the version's tokens."""
+    count = rw.count if version == ROWS else rw.end
+    with rw.fake_mode:
+        value = torch.empty(count.meta["val"], dtype=torch.int64)
+    numbers = rw.call(aten.arange.start_step, 0, count, 1, dtype=torch.int64, value=value)
+    fake = index.meta["val"]
+    dims = token_dims(fake, rw.symbol)
+    lined_up = [count if d in dims else 1 for d in range(fake.dim())]
+    sizes = [count if d in dims else n for d, n in enumerate(fake.shape)]
+    return rw.call(aten.expand.default, rw.call(aten.view.default, numbers, lined_up), sizes)
 
 
 def _moved(rw: Rewriter, node: Node, dim: int) -> list[int]:
@@ -116,7 +149,7 @@ def is_selection(rw: Rewriter, node: Node) -> bool:
     if target is aten.index.Tensor:
         index = args[1]
         at = index[value.row] if value.row < len(index) else None
-        if at is None:
+        if at is None or index_of_all(rw, node) is not None:
             return False
         if rw.values[at].kind is Kind.FIXED and bool((rw.lengths.longest(at) == -1).all()):
             return value.kind is Kind.ROWS

@@ -42,7 +42,9 @@ from executorch.exir.incremental.movement import (
     SIZED_MOVES,
     classify_move,
     extent_dim,
+    index_of_all,
     is_selection,
+    make_numbers,
 )
 from executorch.exir.incremental.products import (
     PRODUCTS,
@@ -281,6 +283,8 @@ def _classify_gather(rw: Rewriter, node: Node) -> Value:
     """Of a query's numbers, such as one for each distance, one for each key."""
     operand, dim, index = arguments(node)[:3]
     value, dim = rw.values[operand], dim % node.meta["val"].dim()
+    if value.kind is Kind.FIXED and rw.values[index].kind is Kind.ROWS:
+        return _classify_gather_of_constant(rw, node, index, dim)
     places = token_dims(index.meta["val"], rw.symbol)
     is_by_key = rw.values[index].kind is Kind.LENGTH and dim in places
     if value.kind is not Kind.ROWS or not is_by_key or set(places) != {value.row, dim}:
@@ -289,6 +293,14 @@ def _classify_gather(rw: Rewriter, node: Node) -> Value:
         raise NotCausalError(node, "it picks among tokens")
     check_table_dims(rw, node, index, {value.row: "row", dim: "col"})
     return Value(Kind.SCORES, value.row, dim)
+
+
+def _classify_gather_of_constant(rw: Rewriter, node: Node, index: Node, dim: int) -> Value:
+    """Entries of a constant, all along the dim of tokens: any token may pick any of them."""
+    value = rw.values[index]
+    if value.row != dim:
+        raise NotCausalError(node, "each token's entries are picked from another place")
+    return Value(Kind.ROWS, dim)
 
 
 def _classify_pick(rw: Rewriter, node: Node) -> Value:
@@ -428,6 +440,8 @@ def operand_of(rw: Rewriter, node: Node, operand: Node, version: str) -> Any:
         return rw.now(operand)
     if operand in rw.lengths.shifted:
         return rw.now(operand)
+    if operand is index_of_all(rw, node):
+        return make_numbers(rw, operand, version)
     if value.kind is Kind.LENGTH:
         dims = _table_roles(rw, node, operand)
         if version == FULL:
