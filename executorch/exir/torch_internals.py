@@ -9,6 +9,7 @@ not load their modules itself.
 from __future__ import annotations
 
 import importlib
+import traceback
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -38,6 +39,7 @@ from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.export import ExportedProgram
 from torch.fx import Graph, Node
 from torch.fx._lazy_graph_module import _LazyGraphModule as LazyGraphModule
+from torch.fx.experimental.symbolic_shapes import ShapeEnv
 from torch.fx.graph import CodeGen
 from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode, is_traceable_wrapper_subclass
@@ -344,6 +346,31 @@ register_pytree_node = pytree._register_pytree_node
 
 
 # torchao's annotations of a graph to quantize.
+
+
+def line_of_fixed_size(error: BaseException) -> str | None:
+    """Where a model took a dynamic size for a number, so that torch.export raised `error`."""
+    seen: set[int] = set()
+    at: BaseException | None = error
+    while at is not None and id(at) not in seen:
+        seen.add(id(at))
+        for frame, _ in traceback.walk_tb(at.__traceback__):
+            for value in frame.f_locals.values():
+                if isinstance(value, ShapeEnv):
+                    found = _line_of_replacement(value)
+                    if found is not None:
+                        return found
+        at = at.__cause__ or at.__context__
+    return None
+
+
+def _line_of_replacement(shape_env: ShapeEnv) -> str | None:
+    for symbol, value in shape_env.replacements.items():
+        place = shape_env.replacements_slocs.get(symbol)
+        frame = getattr(place, "framework_loc", None)
+        if value.is_number and isinstance(frame, traceback.FrameSummary):
+            return f"{frame.filename}:{frame.lineno}"
+    return None
 
 
 def is_marked_annotated(annotation: Any) -> bool:

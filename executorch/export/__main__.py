@@ -219,6 +219,7 @@ def _export(
         longest = source.constant_methods.get("get_max_seq_len")
         # How torch.export says that it took this length for another one than all shorter.
         if longest is None or f".size()[1] != {longest}." not in str(error):
+            _explain_fixed_length(options.model, error, longest)
             raise
         why = (
             f"torch.export cannot take a text of {longest} tokens and shorter ones in one program, "
@@ -231,6 +232,20 @@ def _export(
             ) from error
     set_longest(source, longest - 1)
     return exported(), f"\n\nIt takes {longest - 1} tokens, not {longest}: {why}."
+
+
+def _explain_fixed_length(model: str, error: RuntimeError, longest: int | None) -> None:
+    """Raise what to do about a model of tokens that can be exported for one length only."""
+    from executorch.exir.torch_internals import line_of_fixed_size
+
+    line = line_of_fixed_size(error) if longest is not None else None
+    if line is not None:
+        raise ValueError(
+            f"{model}: at {line} the number of tokens is taken for a number, as where a loop goes "
+            "over the tokens (state-space and other recurrent layers), so that torch.export makes "
+            "a program for texts of one length; a function that returns (model, inputs) is "
+            "exported so, and a module of one token that keeps its state in buffers goes on from it"
+        ) from error
 
 
 def _figures(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import inspect
+import sys
 import traceback
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -113,10 +114,22 @@ def _named_source(spec: str, max_length: int | None) -> Source:
             f"{type(found).__name__}"
         )
     model = original_module(found).eval()
+    if _is_of_transformers(model):
+        from executorch.export.transformers_models import source_of
+
+        return source_of(model, max_length)
     inferred = infer_inputs(spec, model, max_length)
     if inferred.longest is None:
         return Source(model, [inferred.inputs])
     return tokens_source(FirstOutput(model), inferred.inputs, inferred.longest, inferred.vocabulary)
+
+
+def _is_of_transformers(model: nn.Module) -> bool:
+    """Whether it is a model of that package which continues a text."""
+    package = sys.modules.get("transformers")
+    if package is None or not isinstance(model, package.PreTrainedModel):
+        return False
+    return model.can_generate() and not model.config.is_encoder_decoder
 
 
 def _given(spec: str, found: tuple[Any, ...], max_length: int | None) -> Source:

@@ -62,7 +62,8 @@ def source_of(model: Any, max_length: int | None = None, last_only: bool = False
     from executorch.export.conv1d import replace_conv1d  # imports transformers
 
     config = model.config.get_text_config()
-    said = next((n for a in _POSITIONS if (n := getattr(config, a, None))), None)
+    # -1: no limit
+    said = next((n for a in _POSITIONS if (n := getattr(config, a, None) or 0) > 0), None)
     if said is not None and max_length is not None and max_length > said:
         raise ValueError(f"--max-length {max_length}: the model has {said} positions")
     longest = max_length or min(said or _LONGEST, _LONGEST)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import copy
 import json
+import re
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -16,11 +17,11 @@ from torch import Tensor
 from torch.export import ExportedProgram
 
 from executorch.backends.xnnpack.partition.xnnpack_partitioner import XnnpackPartitioner
-from executorch.exir import make_incremental, to_edge_transform_and_lower
+from executorch.exir import NotCausalError, make_incremental, to_edge_transform_and_lower
 from executorch.exir.backend.utils import get_delegation_info
 from executorch.export import export
 from executorch.export.__main__ import main
-from executorch.export.transformers_models import source_of
+from executorch.export.transformers_models import Logits, source_of
 from executorch.runtime import Runtime
 
 VOCABULARY, LENGTH = 96, 48
@@ -224,6 +225,77 @@ def test_the_command_takes_a_folder(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert said_by("get_eos_ids") == [config.eos_token_id]
 
 
+def test_the_command_takes_a_script_that_makes_a_mixture(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    script, path = tmp_path / "script.py", tmp_path / "model.pte"
+    model_of("mixtral").save_pretrained(tmp_path / "model")
+    script.write_text(
+        "import transformers\n"
+        "def make():\n"
+        f"    place = {str(tmp_path / 'model')!r}\n"
+        "    return transformers.AutoModelForCausalLM.from_pretrained(place)\n"
+    )
+    assert main([f"{script}:make", "-o", str(path), "--json"]) == 0
+    said = json.loads(capsys.readouterr().out)
+    assert said["incremental"] and said["max_error"] < 1e-4
+    assert Loop(path.read_bytes()).write(PROMPT, NEW) == written("mixtral")
+
+
+class Told(torch.nn.Module):
+    """A model as its caller calls it who says where padding is."""
+
+    def __init__(self, model: Any) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self, tokens: Tensor, mask: Tensor) -> Tensor:
+        found = self.model(input_ids=tokens, attention_mask=mask, use_cache=False)
+        return found.logits  # type: ignore[no-any-return]
+
+
+def told(family: str, attention: str) -> tuple[Any, ExportedProgram]:
+    model = Told(copy.deepcopy(model_of(family)))
+    model.model.set_attn_implementation(attention)
+    tokens = torch.randint(0, VOCABULARY, (1, 11), generator=torch.Generator().manual_seed(0))
+    dims = {1: torch.export.Dim("tokens", max=LENGTH)}
+    with torch.no_grad():
+        return model, torch.export.export(
+            model, (tokens, torch.ones_like(tokens)), dynamic_shapes=(dims, dims), strict=False
+        )
+
+
+@pytest.mark.parametrize("family", ["gpt2", "llama"])
+def test_padding_that_the_caller_tells_is_masked(family: str) -> None:
+    model, program = told(family, "sdpa")
+    method = lowered(make_incremental(program), True).method
+    text = [*PROMPT, *written(family)]
+    for padding, length in ((0, 9), (0, 10), (0, 11), (3, 11), (3, 12), (2, 12), (3, 20), (0, 20)):
+        tokens = torch.tensor([text[:length]])
+        mask = (torch.arange(length)[None] >= padding).long()
+        with torch.no_grad():
+            expected = model(tokens, mask)[:, padding:]
+        found = method.execute([tokens, mask])[0][:, padding:]
+        assert float((found - expected).abs().max()) < 1e-4 * float(expected.abs().max())
+
+
+def test_padding_in_a_written_attention_names_the_way_out() -> None:
+    _, program = told("llama", "eager")
+    with pytest.raises(NotCausalError, match='attn_implementation="sdpa"'):
+        make_incremental(program)
+
+
+def test_a_mixture_that_sorts_tokens_names_the_way_out() -> None:
+    tokens = torch.randint(0, VOCABULARY, (1, 11), generator=torch.Generator().manual_seed(0))
+    dims = {1: torch.export.Dim("tokens", max=LENGTH)}
+    with torch.no_grad():
+        program = torch.export.export(
+            Logits(model_of("mixtral")), (tokens,), dynamic_shapes=(dims,), strict=False
+        )
+    with pytest.raises(NotCausalError, match=r"in MixtralExperts; .*replace_experts\(model\)"):
+        make_incremental(program)
+
+
 def test_a_longest_text_that_torch_cannot_export_is_named(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -249,6 +321,31 @@ def test_a_longest_text_that_torch_cannot_export_is_named(
     loaded = Runtime.get().load_program((tmp_path / "model.pte").read_bytes())
     longest = loaded.load_method("get_max_seq_len")
     assert longest is not None and longest.execute([]) == [15]
+
+
+def test_a_loop_over_the_tokens_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config = transformers.AutoConfig.for_model(
+        "mamba", vocab_size=VOCABULARY, hidden_size=16, num_hidden_layers=1, state_size=4
+    )
+    config.save_pretrained(tmp_path)
+    path = str(tmp_path / "model.pte")
+    assert main([str(tmp_path), "-o", path, "--random-weights", "--max-length", "16"]) == 2
+    error = capsys.readouterr().err
+    line = re.search(r"(\S+/modeling_mamba.py):(\d+) the number of tokens is taken for", error)
+    assert line is not None
+    source = Path(line[1]).read_text().splitlines()
+    assert "for index in range(seq_len)" in source[int(line[2]) - 1]
+
+
+def test_a_model_without_a_longest_text_takes_one() -> None:
+    config = transformers.AutoConfig.for_model(
+        "xlnet", vocab_size=VOCABULARY, d_model=16, n_layer=1, n_head=2, d_inner=16
+    )
+    model = transformers.AutoModelForCausalLM.from_config(config)
+    assert config.max_position_embeddings == -1
+    assert source_of(model, 12).constant_methods["get_max_seq_len"] == 12
 
 
 def test_weights_that_are_not_there_are_asked_for(
