@@ -1,5 +1,6 @@
 // Convolutions, poolings and resizing against their definition in double.
 #include <executorch/backends/xnnpack/runtime/payload_builder.h>
+#include <executorch/backends/xnnpack/runtime/planar.h>
 
 #include <cmath>
 
@@ -212,14 +213,35 @@ TEST(XnnpackConvolution, ComputesTheSameOnPlanesBetweenTransposes) {
   });
 }
 
-TEST(XnnpackConvolution, ComputesTheSameOfOneChannelOnPlanes) {
-  const Image in{2, 10, 12, 1};
-  const Convolution layer{Kind::XNNDepthwiseConv2d, in, {3, 3}, 1, 1, 1, 1, 1, 20};
-  compare_layouts(in, layer.out(), 9, [&](PayloadBuilder& b, uint32_t x, uint32_t y) {
-    const uint32_t wide = b.inner(Type::fp32, layer.out().dims());
-    add_convolution(b, layer, x, wide, 3);
-    b.unary(Kind::XNNAbs, wide, y);
-  });
+TEST(XnnpackConvolution, ComputesTheSameOfDepthwiseFiltersOnPlanes) {
+  for (const uint32_t channels : {1u, 5u}) {
+    const Image in{2, 10, 12, channels};
+    const Convolution layer{Kind::XNNDepthwiseConv2d, in, {3, 3}, 1, 1, 1, channels, 1, 20};
+    compare_layouts(in, layer.out(), 9, [&](PayloadBuilder& b, uint32_t x, uint32_t y) {
+      const uint32_t wide = b.inner(Type::fp32, layer.out().dims());
+      add_convolution(b, layer, x, wide, 3);
+      b.unary(Kind::XNNAbs, wide, y);
+    });
+  }
+}
+
+TEST(XnnpackConvolution, OfDepthwiseFiltersAloneIsOnPlanes) {
+  const Convolution layer{Kind::XNNDepthwiseConv2d, {1, 8, 8, 3}, {3, 3}, 1, 1, 1, 3, 1, 1};
+  PayloadBuilder b;
+  const auto transpose = [&b](const Dims& dims, uint32_t from, uint32_t to) {
+    b.node(Kind::XNNStaticTranspose,
+           fb::CreateXNNStaticTranspose(b.fbb, 4, b.fbb.CreateVector(dims), from, to));
+  };
+  const uint32_t x = b.input(Type::fp32, {1, 3, 8, 8}), y = b.output(Type::fp32, {1, 3, 8, 8});
+  const uint32_t image = b.inner(Type::fp32, {1, 8, 8, 3}), to = b.inner(Type::fp32, {1, 8, 8, 3});
+  transpose({0, 2, 3, 1}, x, image);
+  add_convolution(b, layer, image, to, 3);
+  transpose({0, 3, 1, 2}, to, y);
+  const std::vector<uint8_t> bytes = b.build();
+  const auto graph = read_graph(bytes.data(), bytes.size(), nullptr);
+  ASSERT_TRUE(graph.ok());
+  choose_planar_values(**graph);
+  EXPECT_TRUE((*graph)->values[image].planar && (*graph)->values[to].planar);
 }
 
 // The nodes of a network that goes down and up again: poolings, resizing, transposed convolutions,

@@ -38,10 +38,7 @@ class Choice {
     // a convolution profits from it.
     std::vector<bool> dense(group_.size()), convolves(group_.size());
     for (const Node& node : graph.nodes) {
-      if (node.kind == Kind::XNNConv2d || node.kind == Kind::XNNConvTranspose2d ||
-          (node.kind == Kind::XNNDepthwiseConv2d && node.groups == 1)) {
-        convolves[group_of(node.output[0])] = true;
-      }
+      if (node.operation->form == Form::Convolution) convolves[group_of(node.output[0])] = true;
       const bool by_element = node.operation->is_elementwise || has_dims(node);
       const bool knows = is_transpose(node) || has_window(node) || is_row(node) ||
                          (by_element && has_one_rank(node));

@@ -30,8 +30,7 @@ struct ImageDims {
 const uint32_t* dense_dims(uint32_t rank);
 
 /// Chooses the values to keep as NCHW, changes the graph accordingly, and returns it. Values that
-/// no dense float32 convolution reads, directly or through nodes that keep the layout, stay as they
-/// are.
+/// no float32 convolution reads, directly or through nodes that keep the layout, stay as they are.
 Graph& choose_planar_values(Graph& graph);
 
 /// Run a pooling, resizing and a global average pooling over values in NCHW order.
