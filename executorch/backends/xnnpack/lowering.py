@@ -41,7 +41,7 @@ from executorch.backends.xnnpack.static_quantization import (
 )
 from executorch.exir.dialects._ops import ops as exir_ops
 from executorch.exir.passes.debug_handle_generator_pass import debug_handles
-from executorch.exir.sym_util import eval_upper_bound
+from executorch.exir.sym_util import eval_expr, eval_upper_bound
 from executorch.exir.tensor import CHANNELS_LAST, dim_order_of
 from executorch.exir.torch_internals import schema_of
 
@@ -128,9 +128,15 @@ def is_channels_last(value: Tensor) -> bool:
 
 
 def shape_of(node: Node) -> list[int]:
-    """Upper bounds."""
+    """The shape while tracing: its extents fit those of other values. Upper bounds need not, such
+    as those of n and 2 * (n // 2). They are given for extents that depend on data."""
     shape = tensor_of(node).shape
-    return [n if type(n) is int else eval_upper_bound(n) for n in shape]
+    return [n if type(n) is int else _size_seen(n) for n in shape]
+
+
+def _size_seen(extent: torch.SymInt) -> int:
+    seen = eval_expr(extent)
+    return eval_upper_bound(extent) if seen is None else seen
 
 
 def extents_of(node: Node) -> list[int]:

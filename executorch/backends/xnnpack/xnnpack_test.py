@@ -223,6 +223,28 @@ def test_windows_out_of_proportion_agree_with_eager(module: nn.Module, shape: tu
         torch.testing.assert_close(method.execute((x,))[0], module(x), check_stride=False)
 
 
+class HalfAndBack(nn.Module):
+    """A skip connection around a pooling: torch says that 2 * (n // 2) must be n."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        small = nn.functional.max_pool2d(x, 2)
+        large = nn.functional.interpolate(small, scale_factor=2, mode="bilinear")
+        return torch.cat([x, large + x], 1)
+
+
+def test_extents_that_are_equal_may_have_unequal_upper_bounds() -> None:
+    sizes = {2: torch.export.Dim.AUTO(max=511), 3: torch.export.Dim.AUTO(max=63)}
+    x = torch.randn(1, 2, 8, 12)
+    program = torch.export.export(HalfAndBack(), (x,), dynamic_shapes=(sizes,))
+    lowered = to_edge_transform_and_lower(program, partitioner=[XnnpackPartitioner()])
+    left = get_delegation_info(lowered.exported_program().graph_module).left_out
+    assert not [call.op_type for call in left if call.op_type.startswith(("add", "cat"))]
+    method = Runtime.get().load_program(lowered.to_executorch().buffer).load_method("forward")
+    assert method is not None
+    for given in (x, torch.randn(1, 2, 510, 62), torch.randn(1, 2, 2, 4)):
+        torch.testing.assert_close(method.execute([given])[0], HalfAndBack()(given))
+
+
 def test_sums_of_too_many_integers_are_left_out_with_their_reason() -> None:
     case = Case(nn.Linear(65_001, 2), (torch.randn(1, 65_001),), recipe="int8_static")
     case.module.eval()

@@ -328,7 +328,7 @@ def _pairs(supported: set[Node]) -> list[list[Node]]:
             pairs.append([node.args[0], node])
         elif node.target in (aten.mm.default, aten.addmm.default):
             weights = operands_of(node)[1]
-            if weights.target is aten.permute_copy.default:
+            if weights in supported and weights.target is aten.permute_copy.default:
                 pairs.append([weights, node])
     return pairs  # type: ignore[return-value]
 

@@ -33,6 +33,7 @@ from executorch.exir import (
 )
 from executorch.exir.backend.partitioner import Partitioner
 from executorch.exir.backend.utils import get_delegation_info
+from executorch.exir.error import ExportError
 from executorch.exir.lowered_backend_module import get_lowered_backend_modules
 from executorch.runtime import Runtime
 from tests.interop.xnnpack_cases import CASES
@@ -291,6 +292,32 @@ def test_the_largest_without_its_index_is_delegated(dtype: torch.dtype) -> None:
     edge = lowered(Largest(), x, XnnpackPartitioner())
     assert get_delegation_info(edge.exported_program().graph_module).left_out == []
     assert torch.equal(run(edge, x), Largest()(*x))
+
+
+def test_a_product_is_taken_without_the_permutation_that_is_left_out() -> None:
+    class Whiten(nn.Module):
+        """The eigenvectors lie by columns, so no payload can hold them."""
+
+        def forward(self, x: Tensor) -> Tensor:
+            values, vectors = torch.linalg.eigh(x.mT @ x / x.shape[0])
+            return x @ (vectors * (values + 1e-3).rsqrt()) @ vectors.mT
+
+    x = (torch.randn(10, 6, generator=torch.Generator().manual_seed(0)),)
+    edge = lowered(Whiten(), x, XnnpackPartitioner())
+    assert "aten.mm.default" in delegated_names(edge)
+    torch.testing.assert_close(run(edge, x), Whiten()(*x), rtol=1e-4, atol=1e-4)
+
+
+def test_what_has_no_upper_bound_is_left_to_the_error_that_says_so() -> None:
+    class Ramp(nn.Module):
+        def forward(self, x: Tensor, n: Tensor) -> Tensor:
+            return torch.arange(n.item(), dtype=torch.float32) * x.abs()
+
+    edge = lowered(Ramp(), (torch.ones(1), torch.tensor(4)), XnnpackPartitioner())
+    left = get_delegation_info(edge.exported_program().graph_module).left_out
+    assert any(e.reason.endswith("has an extent without an upper bound") for e in left)
+    with pytest.raises(ExportError, match="tell a bound in the model"):
+        edge.to_executorch()
 
 
 def test_a_transformer_of_any_length_is_three_delegates_around_a_whole_attention() -> None:

@@ -66,8 +66,8 @@ void widen_to_long(int32_t* data, int64_t n) {
 
 Executor::Executor(std::unique_ptr<Graph> graph)
     : graph_(std::move(graph)), plan_(choose_planar_values(*graph_)) {
-  // Plan for the upper bounds, so that calls with smaller shapes need no new layout. A failure is
-  // no error yet: the upper bounds may be too large where the shapes of calls are not.
+  // Plan for the payload's shapes, so that calls with smaller ones need no new layout. A failure is
+  // no error yet: those may be too large where the shapes of calls are not.
   (void)plan_.fit(*graph_, max_arena_bytes(*graph_));
 }
 

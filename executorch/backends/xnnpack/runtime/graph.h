@@ -56,7 +56,7 @@ struct Value {
 
   Type type = Type::invalid;
   Place place = Place::Internal;
-  /// The upper bounds after read_graph(), later the extents of the present call.
+  /// Those of the payload after read_graph(), later the extents of the present call.
   Shape shape;
   /// The value is an image that the payload has as NHWC, and that is kept as NCHW; `shape` is in
   /// the order NCHW.

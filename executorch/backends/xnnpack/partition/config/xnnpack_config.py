@@ -19,6 +19,7 @@ from executorch.exir.backend.canonical_partitioners.config_partitioner import (
 )
 from executorch.exir.backend.tags import is_constant_data, set_refusal
 from executorch.exir.graph.operator_kind import makes_contiguous
+from executorch.exir.sym_util import largest_seen
 from executorch.exir.torch_internals import OpOverload
 
 Types = tuple[torch.dtype, ...]
@@ -113,8 +114,8 @@ def target_name(node: Node) -> str:
 
 
 def type_refusal(node: Node, types: Types) -> str | None:
-    """Why no payload can hold a call's operands or result: types, rank or dim order. None if it
-    can."""
+    """Why no payload can hold a call's operands or result: types, rank, extents or dim order. None
+    if it can."""
     dtype = tensor_of(node).dtype
     if dtype not in types:
         return f"XnnpackBackend computes in {', '.join(map(str, types))}, not in {dtype}"
@@ -131,6 +132,8 @@ def type_refusal(node: Node, types: Types) -> str | None:
             return f"types are mixed: {each} is of {value.dtype}"
         if value.dim() > MAX_RANK:
             return f"{each} has more than {MAX_RANK} dims"
+        if any(type(extent) is not int and largest_seen(extent) is None for extent in value.shape):
+            return f"{each} has an extent without an upper bound"
         if each.meta.get("is_constant") or _is_in_order(value):
             continue
         if makes_contiguous(each) or not is_channels_last(value):
