@@ -138,6 +138,13 @@ COMPUTED: list[tuple[str, tuple[Any, ...], torch.dtype | None]] = [
     ("bmm.out", (C64.view(1, 2, 2), C64.view(1, 2, 2)), None),
     ("addmm.out", (C64[:2], C64.view(2, 2), C64.view(2, 2), 2, 3), None),
     ("linear.out", (C64.view(2, 2), C64.view(2, 2), C64[:2]), None),
+    ("full.out", ([2], 3), torch.complex64),
+    ("full.out", ([2], 3), torch.complex32),
+    ("full_like.out", (C64, -0.5), torch.complex128),
+    ("constant_pad_nd.out", (C64, [2, 1], 2), None),
+    ("constant_pad_nd.out", (C64, [-1, 1], 0.5), torch.complex64),
+    ("slice_scatter.out", (C64, C64[:2] * 2, 0, 1, 3, 1), None),
+    ("select_scatter.out", (C64, C64[0] * 2, 0, 1), None),
     ("_to_copy.out", (C64,), torch.complex128),
     ("_to_copy.out", (F16,), torch.complex64),
 ]

@@ -68,7 +68,7 @@ def make_spec(node: Node, value: Any) -> Any:
 
 
 # Kernels that take or give complex numbers: arithmetic, sums, products of matrices, transforms,
-# casts and those that only move elements.
+# casts, those that only move elements, and those that fill with a real number.
 # fmt: off
 _COMPLEX = frozenset((
     "_fft_c2c", "_fft_c2r", "_fft_r2c", "complex", "view_as_complex_copy", "view_as_real_copy",
@@ -78,7 +78,8 @@ _COMPLEX = frozenset((
     "permute_copy", "repeat", "roll", "select_copy", "slice_copy", "split_copy",
     "split_with_sizes_copy", "squeeze_copy", "stack", "t_copy", "transpose_copy", "unbind_copy",
     "unsqueeze_copy", "view_copy", "sum", "mean", "mm", "bmm", "addmm", "linear", "_to_copy",
-    "_to_dim_order_copy",
+    "_to_dim_order_copy", "constant_pad_nd", "copy", "empty", "full", "full_like", "slice_scatter",
+    "select_scatter",
 ))
 # Those of them that have no 16-bit parts, as in eager PyTorch.
 _NOT_OF_HALVES = frozenset((

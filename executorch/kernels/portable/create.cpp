@@ -21,7 +21,7 @@ Tensor& filled(KernelRuntimeContext& ctx, const char* op, IntArrayRef size, cons
                Tensor& out) {
   Shape shape;
   if (!shape_of(ctx, op, size, shape) || !resize_out(ctx, op, out, shape)) return out;
-  ET_REQUIRE(ctx, is_real(out.scalar_type()), InvalidArgument, out,
+  ET_REQUIRE(ctx, is_number(out.scalar_type()), InvalidArgument, out,
              "%s: not implemented for dtype %s", op, toString(out.scalar_type()));
   if (require_fits(ctx, op, "the value", value, out.scalar_type())) fill(value, out);
   return out;

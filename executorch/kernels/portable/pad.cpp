@@ -51,7 +51,7 @@ Tensor& constant_pad_nd_out(KernelRuntimeContext& ctx, const Tensor& self, IntAr
       !resize_out(ctx, kOp, out, shape)) {
     return out;
   }
-  ET_REQUIRE(ctx, is_real(out.scalar_type()), InvalidArgument, out,
+  ET_REQUIRE(ctx, is_number(out.scalar_type()), InvalidArgument, out,
              "%s: not implemented for dtype %s", kOp, toString(out.scalar_type()));
   const bool grows = std::any_of(pad.begin(), pad.end(), [](int64_t n) { return n > 0; });
   if (grows && !require_fits(ctx, kOp, "value", value, out.scalar_type())) return out;

@@ -67,8 +67,7 @@ Layout::Layout(const Tensor& t) : shape(t) {
 }
 
 bool convertible(ScalarType from, ScalarType to) {
-  const auto known = [](ScalarType t) { return is_real(t) || is_complex(t); };
-  return from == to || (known(from) && known(to));
+  return from == to || (is_number(from) && is_number(to));
 }
 
 void copy_layout(const void* src, ScalarType src_type, const Layout& from, void* dst,
@@ -170,7 +169,7 @@ void copy_in_order(const void* src, const Layout& from, int64_t src_begin, void*
 }
 
 Element::Element(const Scalar& value, ScalarType type) {
-  if (value.isBoolean() || value.isIntegral(false)) {
+  if (!is_complex(type) && (value.isBoolean() || value.isIntegral(false))) {
     store_one(scalar_as<int64_t>(value), bytes, type);
   } else {
     const double v = scalar_as<double>(value);

@@ -59,10 +59,15 @@ void copy_layout(const void* src, ScalarType src_type, const Layout& from, void*
 void copy_in_order(const void* src, const Layout& from, int64_t src_begin, void* dst,
                    const Layout& to, int64_t dst_begin, int64_t count, size_t element_size);
 
-/// A number as an element of a tensor; `type` is real.
+/// The types whose elements can be filled, copied and converted.
+static constexpr bool is_number(ScalarType t) {
+  return is_real(t) || is_complex(t);
+}
+
+/// A number as an element of a tensor; `type` is real or complex.
 struct Element {
   Element(const Scalar& value, ScalarType type);
-  alignas(8) char bytes[8] = {};
+  alignas(16) char bytes[16] = {};
 };
 
 /// Writes `value`, converted to the dtype of `out`, to every element.
