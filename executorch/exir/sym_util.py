@@ -9,12 +9,23 @@ from weakref import WeakKeyDictionary
 import sympy
 import torch
 
-from executorch.exir.torch_internals import bound_sympy, bounds_version, hint_of
+from executorch.exir.torch_internals import (
+    FloorDiv,
+    TensorReferenceAnalysis,
+    ValueRanges,
+    bound_sympy,
+    bounds_version,
+    hint_of,
+    sympy_interp,
+)
 
 SymIntLike = int | torch.SymInt
 
 # Bounds at or beyond this come from "no bound was given" (int_oo, sys.maxsize - 1 and so on).
 _UNBOUNDED = 2**62
+
+# Of a symbol, up to which an expression is computed for each of them.
+_MOST_VALUES = 2**20
 
 
 def eval_expr(symint: SymIntLike) -> int | None:
@@ -34,11 +45,62 @@ def upper_bound(symint: SymIntLike) -> int | None:
     node: Any = symint.node
     known = _bounds_of(node.shape_env)
     if node.expr not in known:
-        bound = bound_sympy(node.expr, node.shape_env.var_to_range).upper
+        bound = bound_sympy(*_name_quotients(node.expr, node.shape_env.var_to_range)).upper
         # `upper` is a sympy number or one of several infinities, none of which is an Integer.
         finite = getattr(bound, "is_Integer", False) and int(bound) < _UNBOUNDED
         known[node.expr] = int(bound) if finite else None
     return known[node.expr]
+
+
+class _OfManyValues(TensorReferenceAnalysis):  # type: ignore[misc]
+    """Expressions computed for a tensor of a symbol's values."""
+
+    @staticmethod
+    def int_truediv(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+        return torch.as_tensor(a).double() / b
+
+    @staticmethod
+    def mod(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+        return torch.remainder(torch.as_tensor(a), b)
+
+
+def _name_quotients(expr: Any, ranges: Any) -> tuple[Any, Any]:
+    """`expr` with a symbol in the place of each quotient by what is symbolic itself, and `ranges`
+    with theirs.
+
+    Such are the extents that torch gives to a dimension split off by a view: k is n // (n // k).
+    The bounds of numerator and denominator alone would make it as large as n.
+    """
+    names = {}
+    known = dict(ranges)
+    for quotient in expr.atoms(FloorDiv):
+        values = _values_of(quotient, ranges)
+        if values is not None:
+            names[quotient] = sympy.Dummy(integer=True)
+            known[names[quotient]] = ValueRanges(int(values.min()), int(values.max()))
+    return expr.xreplace(names), known
+
+
+def _values_of(quotient: Any, ranges: Any) -> torch.Tensor | None:
+    """Its values for all of its only symbol's; None where there are several symbols, too many
+    values, or the divisor is a number: then bounds are tight."""
+    divisor = quotient.args[1]
+    symbols = quotient.free_symbols
+    if divisor.is_number or len(symbols) != 1:
+        return None
+    (symbol,) = symbols
+    if symbol not in ranges:
+        return None
+    low, high = ranges[symbol].lower, ranges[symbol].upper
+    if not (low.is_Integer and high.is_Integer) or high - low >= _MOST_VALUES:
+        return None
+    values = torch.arange(int(low), int(high) + 1)
+    try:
+        values = values[sympy_interp(_OfManyValues, {symbol: values}, divisor) != 0]
+        found = sympy_interp(_OfManyValues, {symbol: values}, quotient)
+    except NotImplementedError:  # a function that torch has no operators for
+        return None
+    return found if len(values) else None
 
 
 def _bounds_of(shape_env: Any) -> dict[Any, int | None]:

@@ -92,9 +92,11 @@ __all__ = [
 _LATE = {
     # Ranges of symbols, and symbolic expressions computed with other values.
     "ValueRanges": ("torch.utils._sympy.value_ranges", "ValueRanges"),
+    "FloorDiv": ("torch.utils._sympy.functions", "FloorDiv"),
     "bound_sympy": ("torch.utils._sympy.value_ranges", "bound_sympy"),
     "sympy_interp": ("torch.utils._sympy.interp", "sympy_interp"),
     "PythonReferenceAnalysis": ("torch.utils._sympy.reference", "PythonReferenceAnalysis"),
+    "TensorReferenceAnalysis": ("torch.utils._sympy.reference", "TensorReferenceAnalysis"),
     "ConstantSource": ("torch._dynamo.source", "ConstantSource"),
     # The text of exported programs: its dataclasses, their JSON, operators of other dialects.
     "ExportedProgramFields": ("torch._export.serde.schema", "ExportedProgram"),

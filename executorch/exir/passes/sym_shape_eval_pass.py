@@ -17,6 +17,8 @@ from executorch.exir.sym_util import eval_expr, upper_bound
 from executorch.exir.tensor import TensorSpec
 from executorch.exir.torch_internals import ValueRanges, forget_bounds
 
+_LARGEST_STRIDE = 2**31 - 1
+
 _upper_bound_inference: dict[str, Callable[[Any, Any], list[int | None]]] = {}
 
 
@@ -131,7 +133,8 @@ class ConstraintBasedSymShapeEvalPass(_SymShapeEval):
     Before    spec.shape [2*s0, 4], s0 <= 8
     After     spec.shape [16, 4], DYNAMIC_BOUND
     Requires  specs. A dimension without a finite bound is an ExportError that names it: memory
-              planned for the example's size would be overrun by a larger input.
+              planned for the example's size would be overrun by a larger input. So is a tensor
+              that can be too large.
     """
 
     def extents(self, node: Node, spec: TensorSpec) -> list[int]:
@@ -139,7 +142,16 @@ class ConstraintBasedSymShapeEvalPass(_SymShapeEval):
         unbounded = [d for d, bound in enumerate(bounds) if bound is None]
         if unbounded:
             raise ExportError(ExportErrorType.NOT_SUPPORTED, _advice(node, spec, unbounded[0]))
-        return [bound for bound in bounds if bound is not None]
+        largest = [bound for bound in bounds if bound is not None]
+        # The runtime refuses a file with such a tensor.
+        if node.op == "call_function" and math.prod(largest[1:]) > _LARGEST_STRIDE:
+            raise ExportError(
+                ExportErrorType.NOT_SUPPORTED,
+                f"tensor {node}: its largest shape, {largest} of {list(spec.shape)}, needs strides "
+                f"of more than 32 bits\n  in your model: {source_line(node)}\n"
+                "  give smaller bounds in dynamic_shapes of torch.export.export",
+            )
+        return largest
 
 
 class HintBasedSymShapeEvalPass(_SymShapeEval):
