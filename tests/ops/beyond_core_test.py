@@ -138,6 +138,27 @@ def two_selections(x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, ...]
     return a, b, a * a.shape[0], b * b.shape[0]
 
 
+def keep_low_frequencies(x: torch.Tensor) -> torch.Tensor:
+    """As spectral layers do: zeros, of which a part is written."""
+    spectrum = torch.fft.rfft(x)
+    kept = torch.zeros_like(spectrum)
+    kept[..., :1] = spectrum[..., :1] * 2
+    kept[..., -1] = spectrum[..., 1]
+    filled = torch.zeros(spectrum.shape, dtype=torch.complex64)
+    filled[:1] = kept[:1]
+    return torch.fft.irfft(kept + filled, n=x.shape[-1])
+
+
+def write_rows_and_columns(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    y = y.clone()
+    x = x.clone()
+    y[1] = y[0] * 2
+    x[:, -1] = x[:, 0]
+    x[..., 0] += 1
+    x[0, 1, -2] = y.sum()
+    return x
+
+
 EXACT |= {
     "bincount within a bound": (bounded_counts, (I,)),
     "boolean masks of equal shapes": (two_selections, (B, B - 2)),
@@ -147,6 +168,16 @@ EXACT |= {
     "take at a number": (torch.take, (M, torch.tensor(3))),
     "complex cast": (lambda x: torch.view_as_real(x.to(torch.complex64)), (B,)),
     "complex numbers as factors": (lambda x: torch.view_as_real(torch.fft.fft2(x) * 2j), (B,)),
+    "complex frequencies kept": (keep_low_frequencies, (B,)),
+    "complex padding": (
+        lambda x: torch.fft.irfft(torch.nn.functional.pad(torch.fft.rfft(x), (0, 3)), n=10),
+        (B,),
+    ),
+    "all and any of a mask": (
+        lambda x: (torch._is_all_true(x > 2), torch._is_any_true(x > 2)),
+        (M,),
+    ),
+    "rows and columns written": (write_rows_and_columns, (B, M)),
     "real part by cast": (lambda x: torch.complex(x, x + 1).to(torch.float64), (B,)),
     "fft of reals in two dims": (lambda x: torch.view_as_real(torch.fft.fft2(x)), (B,)),
     "shifts": (lambda x: (x << 2, x >> 1, x << x.abs()), (I,)),

@@ -1,4 +1,4 @@
-"""Casts, shifts and products."""
+"""Casts, shifts, products, and truth of a whole tensor."""
 
 from __future__ import annotations
 
@@ -92,3 +92,13 @@ def trilinear(
 def conv_tbc(self: Tensor, weight: Tensor, bias: Tensor, pad: int = 0) -> Tensor:
     result = torch.conv1d(self.permute(1, 2, 0), weight.permute(2, 1, 0), bias, padding=pad)
     return result.permute(2, 0, 1)
+
+
+@rule(_aten._is_all_true.default)
+def is_all_true(self: Tensor) -> Tensor:
+    return self.all()
+
+
+@rule(_aten._is_any_true.default)
+def is_any_true(self: Tensor) -> Tensor:
+    return self.any()

@@ -20,6 +20,15 @@ def _along(index: Tensor, like: Tensor, dim: int) -> Tensor:
     return index.reshape(shape).expand(like.shape)
 
 
+@rule(_aten.select_scatter.default)
+def select_scatter(self: Tensor, src: Tensor, dim: int, index: int) -> Any:
+    """A slice of one position. Torch's rule chooses between two tensors of self's size instead."""
+    if not isinstance(index, int):  # whether a symbol is negative would be a guard
+        return NotImplemented
+    at = index if index >= 0 else self.shape[dim] + index
+    return torch.slice_scatter(self, src.unsqueeze(dim), dim, at, at + 1)
+
+
 @rule(_aten.scatter.reduce, _aten.scatter.value_reduce)
 def scatter_reducing(self: Tensor, dim: int, index: Tensor, src: Any, *, reduce: str) -> Tensor:
     if not isinstance(src, Tensor):
