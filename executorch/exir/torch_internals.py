@@ -39,7 +39,6 @@ from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.export import ExportedProgram
 from torch.fx import Graph, Node
 from torch.fx._lazy_graph_module import _LazyGraphModule as LazyGraphModule
-from torch.fx.experimental.symbolic_shapes import ShapeEnv
 from torch.fx.graph import CodeGen
 from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode, is_traceable_wrapper_subclass
@@ -352,6 +351,8 @@ register_pytree_node = pytree._register_pytree_node
 
 def line_of_fixed_size(error: BaseException) -> str | None:
     """Where a model took a dynamic size for a number, so that torch.export raised `error`."""
+    from torch.fx.experimental.symbolic_shapes import ShapeEnv  # torch.export has loaded it
+
     seen: set[int] = set()
     at: BaseException | None = error
     while at is not None and id(at) not in seen:
@@ -366,7 +367,7 @@ def line_of_fixed_size(error: BaseException) -> str | None:
     return None
 
 
-def _line_of_replacement(shape_env: ShapeEnv) -> str | None:
+def _line_of_replacement(shape_env: Any) -> str | None:
     for symbol, value in shape_env.replacements.items():
         place = shape_env.replacements_slocs.get(symbol)
         frame = getattr(place, "framework_loc", None)
