@@ -340,15 +340,6 @@ def forget_bounds(shape_env: Any) -> None:
     shape_env._version_counter += 1
 
 
-# Containers: `pytree` is the module; these are the functions that it does not name publicly.
-
-broadcast_to_and_flatten = pytree._broadcast_to_and_flatten
-register_pytree_node = pytree._register_pytree_node
-
-
-# torchao's annotations of a graph to quantize.
-
-
 def line_of_fixed_size(error: BaseException) -> str | None:
     """Where a model took a dynamic size for a number, so that torch.export raised `error`."""
     from torch.fx.experimental.symbolic_shapes import ShapeEnv  # torch.export has loaded it
@@ -374,6 +365,15 @@ def _line_of_replacement(shape_env: Any) -> str | None:
         if value.is_number and isinstance(frame, traceback.FrameSummary):
             return f"{frame.filename}:{frame.lineno}"
     return None
+
+
+# Containers: `pytree` is the module; these are the functions that it does not name publicly.
+
+broadcast_to_and_flatten = pytree._broadcast_to_and_flatten
+register_pytree_node = pytree._register_pytree_node
+
+
+# torchao's annotations of a graph to quantize.
 
 
 def is_marked_annotated(annotation: Any) -> bool:

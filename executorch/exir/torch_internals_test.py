@@ -4,6 +4,7 @@ import copy
 import json
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -50,6 +51,25 @@ def test_late_names_exist_and_others_do_not():
     assert all(getattr(internals, name) is not None for name in internals._LATE)
     with pytest.raises(AttributeError, match="no attribute 'sympy_interpreter'"):
         _ = internals.sympy_interpreter
+
+
+class Stepwise(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        state = torch.zeros(3)
+        for i in range(x.shape[0]):  # this line
+            state = state * 0.5 + x[i]
+        return state
+
+
+def test_the_line_that_takes_a_dynamic_size_for_a_number_is_found():
+    with pytest.raises(RuntimeError) as error:
+        shapes = ({0: Dim("n", min=2, max=7)},)
+        torch.export.export(Stepwise(), (torch.ones(4, 3),), dynamic_shapes=shapes, strict=False)
+    line = internals.line_of_fixed_size(error.value)
+    assert line is not None
+    path, _, number = line.rpartition(":")
+    assert "# this line" in Path(path).read_text().splitlines()[int(number) - 1]
+    assert internals.line_of_fixed_size(ValueError("of another kind")) is None
 
 
 def test_importing_loads_nothing_that_torch_does_not_load():
