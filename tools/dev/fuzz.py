@@ -26,8 +26,15 @@ def options(description: str | None) -> argparse.ArgumentParser:
     add("--release", action="store_true", help=release)
     add("--workers", type=int, default=2, metavar="N", help="number of processes")
     guided = "let Clang's libFuzzer search readers that match, for bytes that reach new branches"
-    add("--guided", metavar="REGEX", help=guided)
+    add("--guided", metavar="REGEX", type=_regex, help=guided)
     return parser
+
+
+def _regex(text: str) -> re.Pattern[str]:
+    try:
+        return re.compile(text)
+    except re.error as e:
+        raise argparse.ArgumentTypeError(f"{text!r} is no regular expression: {e}") from e
 
 
 def setup_guided() -> None:
@@ -74,9 +81,9 @@ def run_guided(folder: Path, chosen: argparse.Namespace) -> int:
     folders = [Path(programs()[0]).parent, SEEDS / "operators"]
     texts = sorted(Path(written("text_seeds", "texts")).iterdir())
     seeds = {"program": folders, "file": folders} | {text.name: [text] for text in texts}
-    readers = [name for name in seeds if re.search(chosen.guided, name)]
+    readers = [name for name in seeds if chosen.guided.search(name)]
     if not readers:
-        raise StepFailed(f"--guided {chosen.guided}: no reader matches of {', '.join(seeds)}")
+        raise StepFailed(f"--guided {chosen.guided.pattern}: there are {', '.join(seeds)}")
     findings = SEEDS / "findings"
     findings.mkdir(parents=True, exist_ok=True)
     failed = 0
@@ -86,6 +93,7 @@ def run_guided(folder: Path, chosen: argparse.Namespace) -> int:
         print(f"{reader}:", flush=True)
         limits = ["-timeout=20", "-rss_limit_mb=3072", "-print_final_stats=1", "-verbosity=0"]
         command = [str(folder / "guided_fuzz"), f"--reader={reader}", *limits]
-        command += [f"-max_total_time={chosen.seconds:.0f}", f"-artifact_prefix={findings}/"]
+        seconds = max(1, round(chosen.seconds))  # 0 would be without end
+        command += [f"-max_total_time={seconds}", f"-artifact_prefix={findings}/"]
         failed |= show([*command, str(corpus), *map(str, seeds[reader])])
     return failed
