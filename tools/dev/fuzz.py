@@ -64,12 +64,13 @@ def run_all(folder: Path, chosen: argparse.Namespace) -> int:
     fields += ["--findings", str(SEEDS / "findings")]
     fields += ["--operators", chosen.operators] if chosen.operators else []
     fields += ["--json", str(Path(chosen.json).resolve())] if chosen.json else []
-    seeds = [written("operator_seeds", "operators"), written("model_seeds", "models"), *programs()]
-    changed = show([*fields, *seeds])
+    seeds = [written("operator_seeds", "operators"), written("model_seeds", "models")]
+    small = programs()
+    changed = show([*fields, *seeds, *small])
     if chosen.operators:
         return changed
-    flipped = show([str(folder / "pte_flip"), *seconds, *programs()])
-    payloads = [p for p in programs() if "delegated" in p]
+    flipped = show([str(folder / "pte_flip"), *seconds, *small])
+    payloads = [p for p in small if "delegated" in p]
     damaged = show([str(folder / "delegate_fuzz"), *seconds, *payloads])
     texts = show([str(folder / "text_fuzz"), *seconds, written("text_seeds", "texts")])
     return texts or damaged or changed or flipped
