@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -16,8 +15,6 @@ from torch import Tensor
 
 import executorch.extension.llm.runner as runners
 from tests.llm.multimodal_models import END, LETTERS, VOCABULARY, Multimodal
-
-SPEC = Path(__file__).resolve().parents[3] / "shared" / "spec" / "api-python.md"
 
 
 def greedy(n: int, **options: Any) -> Any:
@@ -227,23 +224,3 @@ def test_values_show_what_they_hold() -> None:
     sound = runners.make_raw_audio_input(torch.zeros(1, 2, 5))
     assert repr(sound.get_raw_audio()) == "RawAudio(batch_size=1, n_channels=2, n_samples=5)"
     assert repr(runners.Stats()).startswith("Stats(num_prompt_tokens=0, num_generated_tokens=0")
-
-
-@pytest.mark.skipif(not SPEC.exists(), reason="the list of upstream's names is not here")
-def test_every_name_of_upstream_is_here() -> None:
-    text = SPEC.read_text()
-    begin = text.index("#### `executorch.extension.llm.runner`")
-    section = text[begin : text.index("\n## ", begin)]
-    owner = None
-    n = 0
-    for line in section.splitlines():
-        if found := re.match(r"- class `(\w+)`", line):
-            owner = getattr(runners, found[1])
-        elif found := re.match(r"- `(\w+)\(", line):
-            assert hasattr(runners, found[1]), line
-        elif found := re.match(r"  - (?:property )?`(\w+)", line):
-            assert hasattr(owner, found[1]), line
-        else:
-            continue
-        n += 1
-    assert n > 50

@@ -173,7 +173,6 @@ class _QuantizeValues(Pass):
         for index, args in self._found.items():
             self._tell(index, args)
 
-    edge_manager_update_quant_config_method = _tell
     edge_manager_update_quant_config_methods_all = _tell_all
 
 
@@ -198,6 +197,9 @@ class QuantizeInputs(_QuantizeValues):
 
     def _quantize(self, program: ExportedProgram, index: int, qparams: Any) -> QuantArgs:
         return quantize_input(program, index, qparams)
+
+    def edge_manager_update_quant_config_method(self, idx: int, quant_args: QuantArgs) -> None:
+        self._tell(idx, quant_args)
 
 
 class QuantizeOutputs(_QuantizeValues):
@@ -224,6 +226,9 @@ class QuantizeOutputs(_QuantizeValues):
 
     def _quantize(self, program: ExportedProgram, index: int, qparams: Any) -> QuantArgs:
         return quantize_output(program, index)
+
+    def edge_manager_update_quant_config_method(self, idx: int, dequant_args: QuantArgs) -> None:
+        self._tell(idx, dequant_args)
 
 
 def extract_io_quant_params(
