@@ -117,6 +117,10 @@ EXACT: dict[str, tuple[Callable[..., Any], tuple[torch.Tensor, ...]]] = {
         (B,),
     ),
     "range": (lambda x: x + torch.range(1, 3, 0.5), (M[0, :1],)),
+    "identities": (
+        lambda x: (x * torch.eye(300), x + torch.eye(x.shape[0], 260, dtype=torch.bool)),
+        (M[:1, :1].expand(300, 1),),
+    ),
     "linspace of integers": (
         lambda x: x + torch.linspace(4.3, 0, 50, dtype=torch.int64),
         (I[:, :1],),

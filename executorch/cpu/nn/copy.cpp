@@ -89,6 +89,47 @@ ET_WEAVE(Weave32, uint32_t)
 ET_WEAVE(Weave64, uint64_t)
 #undef ET_WEAVE
 
+/// dst[i] = src[i * kStep], i < n.
+template <int kStep, class T>
+void GatherEvery(const T* HWY_RESTRICT src, int64_t n, T* HWY_RESTRICT dst) {
+  const hn::ScalableTag<T> d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  int64_t i = 0;
+  // A load of several vectors ends before the element that follows them. Highway reverses no bytes.
+  constexpr bool kVectors = kStep > 0 || sizeof(T) > 1;
+  for (; kVectors && i + lanes < n; i += lanes) {
+    const T* const from = src + i * kStep;
+    hn::Vec<decltype(d)> v, other;
+    if constexpr (!kVectors) {
+      break;
+    } else if constexpr (kStep == -1) {
+      v = hn::Reverse(d, hn::LoadU(d, from - (lanes - 1)));
+    } else if constexpr (kStep == 2) {
+      hn::LoadInterleaved2(d, from, v, other);
+    } else if constexpr (kStep == 3) {
+      hn::LoadInterleaved3(d, from, v, other, other);
+    } else {
+      hn::LoadInterleaved4(d, from, v, other, other, other);
+    }
+    hn::StoreU(v, d, dst + i);
+  }
+  for (; i < n; ++i) dst[i] = src[i * kStep];
+}
+#define ET_GATHER(name, T)                                     \
+  void name(const void* src, int step, int64_t n, void* dst) { \
+    const auto* from = static_cast<const T*>(src);             \
+    auto* to = static_cast<T*>(dst);                           \
+    step == -1  ? GatherEvery<-1>(from, n, to)                 \
+    : step == 2 ? GatherEvery<2>(from, n, to)                  \
+    : step == 3 ? GatherEvery<3>(from, n, to)                  \
+                : GatherEvery<4>(from, n, to);                 \
+  }
+ET_GATHER(Gather8, uint8_t)
+ET_GATHER(Gather16, uint16_t)
+ET_GATHER(Gather32, uint32_t)
+ET_GATHER(Gather64, uint64_t)
+#undef ET_GATHER
+
 #define ET_TRANSPOSE(name, T)                                                           \
   void name(const void* src, int64_t src_row, int64_t rows, int64_t columns, void* dst, \
             int64_t dst_row, bool past) {                                               \
@@ -118,6 +159,10 @@ HWY_EXPORT(Weave8);
 HWY_EXPORT(Weave16);
 HWY_EXPORT(Weave32);
 HWY_EXPORT(Weave64);
+HWY_EXPORT(Gather8);
+HWY_EXPORT(Gather16);
+HWY_EXPORT(Gather32);
+HWY_EXPORT(Gather64);
 
 constexpr int64_t kGrainBytes = 65536;
 // The most dims of at least two elements; dst then has 2^40 elements.
@@ -156,20 +201,24 @@ class Position {
   int64_t index_[kMaxDims];
 };
 
-/// With a step known at compile time, the compiler makes loads of vectors and shuffles.
-template <int64_t kStep, class T>
-void gather_run(const T* src, T* dst, int64_t n) {
-  for (int64_t i = 0; i < n; ++i) dst[i] = src[i * kStep];
-}
+/// Calls F8, F16, F32 or F64 of the machine's instruction set, by the size of T <= 8.
+#define ET_BY_SIZE(T, F, ...)                 \
+  if constexpr (sizeof(T) == 1) {             \
+    HWY_DYNAMIC_DISPATCH(F##8)(__VA_ARGS__);  \
+  } else if constexpr (sizeof(T) == 2) {      \
+    HWY_DYNAMIC_DISPATCH(F##16)(__VA_ARGS__); \
+  } else if constexpr (sizeof(T) == 4) {      \
+    HWY_DYNAMIC_DISPATCH(F##32)(__VA_ARGS__); \
+  } else if constexpr (sizeof(T) == 8) {      \
+    HWY_DYNAMIC_DISPATCH(F##64)(__VA_ARGS__); \
+  }
 
 template <class T>
 void gather_run(const T* src, int64_t src_step, T* dst, int64_t n) {
   if (src_step == 0) {
     std::fill_n(dst, n, *src);
-  } else if (src_step == -1) {
-    gather_run<-1>(src, dst, n);
-  } else if (src_step == 2) {
-    gather_run<2>(src, dst, n);
+  } else if (sizeof(T) <= 8 && n >= 8 && (src_step == -1 || (src_step >= 2 && src_step <= 4))) {
+    ET_BY_SIZE(T, Gather, src, static_cast<int>(src_step), n, dst)
   } else {
     for (int64_t i = 0; i < n; ++i) dst[i] = src[i * src_step];
   }
@@ -197,15 +246,7 @@ void copy_run(const T* src, int64_t src_step, T* dst, int64_t dst_step, int64_t 
 template <class T>
 void transpose(const T* src, int64_t src_row, int64_t rows, int64_t columns, T* dst,
                int64_t dst_row, bool past) {
-  if constexpr (sizeof(T) == 1) {
-    HWY_DYNAMIC_DISPATCH(Transpose8)(src, src_row, rows, columns, dst, dst_row, past);
-  } else if constexpr (sizeof(T) == 2) {
-    HWY_DYNAMIC_DISPATCH(Transpose16)(src, src_row, rows, columns, dst, dst_row, past);
-  } else if constexpr (sizeof(T) == 4) {
-    HWY_DYNAMIC_DISPATCH(Transpose32)(src, src_row, rows, columns, dst, dst_row, past);
-  } else if constexpr (sizeof(T) == 8) {
-    HWY_DYNAMIC_DISPATCH(Transpose64)(src, src_row, rows, columns, dst, dst_row, past);
-  }
+  ET_BY_SIZE(T, Transpose, src, src_row, rows, columns, dst, dst_row, past)
 }
 
 /// Whether the copied elements exceed the caches.
@@ -305,15 +346,7 @@ void copy_rows(const Copy& a) {
 
 template <class T>
 void weave(const T* src, int64_t plane, int64_t n_planes, int64_t n, T* dst) {
-  if constexpr (sizeof(T) == 1) {
-    HWY_DYNAMIC_DISPATCH(Weave8)(src, plane, n_planes, n, dst);
-  } else if constexpr (sizeof(T) == 2) {
-    HWY_DYNAMIC_DISPATCH(Weave16)(src, plane, n_planes, n, dst);
-  } else if constexpr (sizeof(T) == 4) {
-    HWY_DYNAMIC_DISPATCH(Weave32)(src, plane, n_planes, n, dst);
-  } else if constexpr (sizeof(T) == 8) {
-    HWY_DYNAMIC_DISPATCH(Weave64)(src, plane, n_planes, n, dst);
-  }
+  ET_BY_SIZE(T, Weave, src, plane, n_planes, n, dst)
 }
 
 /// Interleaves two or three planes, mostly of images, along the last dim of a dense dst.

@@ -12,6 +12,7 @@
 #include <executorch/cpu/threadpool.h>
 
 #include <algorithm>
+#include <type_traits>
 
 HWY_BEFORE_NAMESPACE();
 namespace executorch::cpu::HWY_NAMESPACE {
@@ -69,13 +70,25 @@ void CopyDense(const T* from, int64_t n, float* to) {
   if (rest > 0) StoreFloatsN(LoadFloatsN(d, from + i, rest), d, to + i, rest);
 }
 
+void Fill(float value, int64_t n, float* to) {
+  const Floats d;
+  const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
+  const auto v = hn::Set(d, value);
+  int64_t i = 0;
+  for (; i + lanes <= n; i += lanes) hn::StoreU(v, d, to + i);
+  if (i < n) StoreFloatsN(v, d, to + i, static_cast<size_t>(n - i));
+}
+
 /// Copies n elements, `stride` apart, to contiguous floats.
 template <class T>
 void CopyRow(const T* from, int64_t stride, int64_t n, float* to) {
   if (stride == 0) {
-    CopyDense(from, 1, to);
-    std::fill_n(to + 1, n - 1, to[0]);
-    return;
+    if constexpr (std::is_arithmetic_v<T>) {
+      to[0] = static_cast<float>(*from);
+    } else {
+      CopyDense(from, 1, to);
+    }
+    return Fill(to[0], n, to);
   }
   T dense[kTile];
   if (stride != 1) {

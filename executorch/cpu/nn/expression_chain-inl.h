@@ -74,9 +74,17 @@ HWY_INLINE void RunLinks(const Link* links, uint8_t first, const Registers& regi
       ET_EACH(load(left, k), v, value)                                              \
     }                                                                               \
     break;
-#define ET_THREE(name, value)                     \
-  case Link::Code::name:                          \
-    ET_EACH(load(left, k), load(right, k), value) \
+#define ET_THREE(name, value)                                                                  \
+  case Link::Code::name:                                                                       \
+    if (registers.is_single[l->w] || registers.is_single[l->x]) {                              \
+      const bool one_left = registers.is_single[l->w], one_right = registers.is_single[l->x];  \
+      const V first_left = hn::Set(d, *registers.data[l->w]);                                  \
+      const V first_right = hn::Set(d, *registers.data[l->x]);                                 \
+      ET_EACH(one_left ? first_left : load(left, k), one_right ? first_right : load(right, k), \
+              value)                                                                           \
+    } else {                                                                                   \
+      ET_EACH(load(left, k), load(right, k), value)                                            \
+    }                                                                                          \
     break;
     switch (l->code) {
       ET_LINKS_OF_ONE(ET_ONE)

@@ -118,7 +118,6 @@ void make_plan(const Expression& e, Plan& plan) {
     Link& link = plan.links[s];
     link = link_of(step, s > begin ? e.steps[s - 1].to : step.a);
     const bool is_link = link.code != Code::None;
-    if (arity(step) == 3) plan.as_array[link.w] = plan.as_array[link.x] = true;
     if (!is_link) plan.as_array[step.a] = plan.as_array[step.b] = true;
     if (is_link) plan.links[begin].length = static_cast<uint8_t>(s - begin + 1);
     if (!is_link || !carries(e, s)) begin = s + 1;

@@ -41,18 +41,27 @@ HWY_INLINE void TakeByPlace(V v, VI place, V& best, VI& at) {
   at = hn::IfThenElse(hn::RebindMask(Ints(), taken), place, at);
 }
 
-/// Loads p[0], p[stride] ...; reads 2 kLanes elements for a stride of 2.
+/// Loads p[0], p[stride] ...; reads stride * kLanes elements for strides of 2 to 4.
 template <class D, class T>
 HWY_INLINE hn::Vec<D> LoadEvery(D d, const T* p, int64_t stride) {
-  if (stride == 1) return hn::LoadU(d, p);
-  if (stride != 2) {
-    const Ints di;
-    return hn::GatherIndex(d, p,
-                           hn::Mul(hn::Iota(di, 0), hn::Set(di, static_cast<int32_t>(stride))));
+  hn::Vec<D> v, other;
+  switch (stride) {
+    case 1:
+      return hn::LoadU(d, p);
+    case 2:
+      hn::LoadInterleaved2(d, p, v, other);
+      return v;
+    case 3:
+      hn::LoadInterleaved3(d, p, v, other, other);
+      return v;
+    case 4:
+      hn::LoadInterleaved4(d, p, v, other, other, other);
+      return v;
+    default:
+      const Ints di;
+      return hn::GatherIndex(d, p,
+                             hn::Mul(hn::Iota(di, 0), hn::Set(di, static_cast<int32_t>(stride))));
   }
-  hn::Vec<D> even, odd;
-  hn::LoadInterleaved2(d, p, even, odd);
-  return even;
 }
 
 /// Calls vector(o) for kLanes outputs at a time whose windows are whole and at most `apart` apart,
@@ -192,7 +201,7 @@ void AverageRow(const Pool2d& a, const T* HWY_RESTRICT x, int64_t oh, T* HWY_RES
     for (; t < n; ++t) part[0] += at[t];
     values[o] = part[0] + part[1] + (part[2] + part[3]);
   };
-  AlongRow(a.w, 2, vector, one);
+  AlongRow(a.w, 4, vector, one);
   const V height = hn::Set(d, a.h.divisor[oh]);
   ForVectors(a.w.out, [&](int64_t o, const auto& lanes) HWY_ATTR {
     lanes.store(hn::Div(lanes.load(values + o), hn::Mul(height, lanes.load(a.w.divisor + o))),
@@ -206,7 +215,7 @@ bool Planes(const Pool2d& a, Scratch& scratch) {
   T* y = static_cast<T*>(a.y);
   const int64_t in = a.h.in * a.w.in, out = a.h.out * a.w.out;
   const int64_t n = a.batch * a.channels, grain = std::max<int64_t>(kGrain / in, 1);
-  const int64_t row_floats = a.w.in + 3 * kLanes;  // whole vectors, also every second element
+  const int64_t row_floats = a.w.in + 3 * kLanes;  // whole vectors, also of every fourth element
   const Scratch::Frame frame(scratch);
   const ThreadScratch<float> buffers(scratch, Size(2) * row_floats + a.w.out + kLanes,
                                      n <= grain ? 1 : loop_threads());

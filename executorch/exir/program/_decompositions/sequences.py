@@ -43,6 +43,19 @@ def linspace(start: Any, end: Any, steps: int, **options: Any) -> Tensor:
     return reference_linspace(ends[0], ends[1], steps=steps, **options).to(dtype)
 
 
+@rule(_aten.eye.default)
+def eye(n: int, **options: Any) -> Tensor:
+    return eye_m(n, n, **options)
+
+
+@rule(_aten.eye.m)
+def eye_m(n: int, m: int, **options: Any) -> Tensor:
+    """Torch's own rule counts in UInt16 where it can, a type in which eager has no `arange`."""
+    dtype = options.get("dtype") or torch.get_default_dtype()
+    rows, columns = (torch.arange(size, device=options.get("device")) for size in (n, m))
+    return (rows.unsqueeze(-1) == columns).to(dtype)
+
+
 @rule(_aten.range.default)
 def range_(start: Any, end: Any, **options: Any) -> Tensor:
     return range_step(start, end, 1, **options)
