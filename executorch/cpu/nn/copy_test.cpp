@@ -1,6 +1,7 @@
 #include <executorch/cpu/nn/copy.h>
 #include <executorch/cpu/nn/testing.h>
 
+#include <cstdlib>
 #include <numeric>
 
 namespace executorch::cpu {
@@ -53,6 +54,31 @@ TEST_P(Copy_, ReversesRepeatsAndSpreads) {
   EXPECT_EQ(dst[999], 7u);
   Copy{&spread, 1, 4, src.data(), dst.data()}.run();
   EXPECT_EQ(dst[2997], 999u);
+}
+
+/// Takes every `step`-th of n elements, which end at the last one of src, or begin there if it is
+/// negative.
+template <class T>
+void expect_every(int64_t step, int64_t n) {
+  SCOPED_TRACE(testing::Message() << sizeof(T) << " bytes, " << n << " in steps of " << step);
+  std::vector<T> src(static_cast<size_t>((n - 1) * std::abs(step) + 1)), dst(src.size() + 1);
+  std::iota(src.begin(), src.end(), T{1});
+  const Copy::Dim dim = {n, step, 1};
+  const T* const first = step > 0 ? src.data() : src.data() + src.size() - 1;
+  Copy{&dim, 1, sizeof(T), first, dst.data()}.run();
+  for (int64_t i = 0; i < n; ++i) ASSERT_EQ(dst[static_cast<size_t>(i)], first[i * step]) << i;
+  ASSERT_EQ(dst[static_cast<size_t>(n)], T{0});
+}
+
+TEST_P(Copy_, TakesEveryFewElements) {
+  for (int64_t step : {-2, -1, 2, 3, 4, 5}) {
+    for (int64_t n = 1; n < 300; n += n < 140 ? 1 : 31) {
+      expect_every<uint8_t>(step, n);
+      expect_every<uint16_t>(step, n);
+      expect_every<uint32_t>(step, n);
+      expect_every<uint64_t>(step, n);
+    }
+  }
 }
 
 TEST_P(Copy_, NothingAndOneElementAreCopied) {

@@ -83,7 +83,7 @@ ET_ON_EACH_TARGET(Pool_);
 TEST_P(Pool_, MatchesALoopInBothLayouts) {
   for (bool max : {true, false}) {
     for (bool last : {true, false}) {
-      for (int64_t stride : {1, 2, 3}) {
+      for (int64_t stride : {1, 2, 3, 4, 5}) {
         for (int64_t size : {1, 2, 3, 5}) {
           SCOPED_TRACE(testing::Message() << "last " << last << " size " << size);
           const Windows h(19, size, stride, size / 2, 1), w(71, size, stride, size / 2, 1);

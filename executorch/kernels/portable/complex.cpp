@@ -4,9 +4,11 @@
 #include <executorch/kernels/portable/internal/loop.h>
 #include <executorch/kernels/portable/internal/promote.h>
 #include <executorch/kernels/portable/internal/strided_copy.h>
+#include <executorch/kernels/portable/internal/wide.h>
 #include <executorch/kernels/portable/tables.h>
 #include <executorch/runtime/kernel/boxing.h>
 
+#include <algorithm>
 #include <cmath>
 
 // Complex numbers: arithmetic, and conversion to and from pairs of real numbers.
@@ -54,32 +56,53 @@ struct Source {
   }
 };
 
+template <class Z, class R, class F, class... In>
+[[gnu::always_inline]] inline void each(const F& f, R* y, int64_t n, const Z* x,
+                                        const In*... more) {
+#pragma GCC ivdep
+  for (int64_t i = 0; i < n; ++i) y[i] = f(x[i], more[i]...);
+}
+template <class... Args>
+[[gnu::flatten]] void each_plain(const Args&... args) {
+  each(args...);
+}
+template <class... Args>
+ET_WIDE [[gnu::flatten]] void each_wide(const Args&... args) {
+  each(args...);
+}
+
 /// out[i] = f(operands[i]...), where f takes complex numbers of parts C and returns an R. The first
-/// operand of `loop` is out.
+/// operand of `loop` is out. What has the type computed in and is contiguous is used in place.
 template <class C, class R, class F, class... In>
 void run(const Loop& loop, Tensor& out, const F& f, const In&... in) {
+  using Z = Complex<C>;
   const int64_t out_size = static_cast<int64_t>(out.element_size());
+  const int64_t out_stride = loop.inner_stride(0);
   char* const to = static_cast<char*>(out.mutable_data_ptr());
   const Source* const from[] = {&in...};
+  const bool in_place = out.scalar_type() == kResultOf<R> && out_stride == 1;
   for_each_run(loop, [&](const int64_t* at, int64_t n) {
-    Complex<C> x[2][kChunk];
-    R y[kChunk];
+    Z buffer[2][kChunk];
+    R results[kChunk];
     for (int64_t i = 0, m; i < n; i += m) {
-      m = n - i < kChunk ? n - i : kChunk;
+      m = std::min(n - i, kChunk);
+      const Z* x[2] = {buffer[0], buffer[1]};
       for (int k = 0; k < static_cast<int>(sizeof...(In)); ++k) {
-        const int64_t stride = loop.inner_stride(k + 1);
-        from[k]->load(at[k + 1] + i * stride, stride, m, x[k]);
-      }
-      for (int64_t j = 0; j < m; ++j) {
-        if constexpr (sizeof...(In) == 1) {
-          y[j] = f(x[0][j]);
-        } else {
-          y[j] = f(x[0][j], x[1][j]);
+        const int64_t stride = loop.inner_stride(k + 1), begin = at[k + 1] + i * stride;
+        if (from[k]->type == kResultOf<Z> && stride == 1) {
+          x[k] = reinterpret_cast<const Z*>(from[k]->data) + begin;
+        } else if (stride != 0 || i == 0) {
+          from[k]->load(begin, stride, m, buffer[k]);
         }
       }
-      const int64_t stride = loop.inner_stride(0);
-      convert(y, kResultOf<R>, 1, to + (at[0] + i * stride) * out_size, out.scalar_type(), stride,
-              m);
+      char* const target = to + (at[0] + i * out_stride) * out_size;
+      R* const y = in_place ? reinterpret_cast<R*>(target) : results;
+      if constexpr (sizeof...(In) == 1) {
+        has_wide_vectors() ? each_wide(f, y, m, x[0]) : each_plain(f, y, m, x[0]);
+      } else {
+        has_wide_vectors() ? each_wide(f, y, m, x[0], x[1]) : each_plain(f, y, m, x[0], x[1]);
+      }
+      if (!in_place) convert(y, kResultOf<R>, 1, target, out.scalar_type(), out_stride, m);
     }
   });
 }
