@@ -63,8 +63,20 @@ def test_trained_modules_are_exported_as_in_evaluation(mode: str) -> None:
     seen: list[nn.Module] = []
     torch.manual_seed(1)
     x = torch.randn(2, 3, 8, 8)
-    recipe = QuantizationRecipe([quantizer()], is_qat=True, train_fn=switched(mode, seen))
-    session = exported(recipe, x)
+
+    def calibrate() -> list[tuple[torch.Tensor, ...]]:
+        raise AssertionError("calibration is for what was not trained")
+
+    session = exported(
+        QuantizationRecipe(
+            [quantizer()],
+            is_qat=True,
+            train_fn=switched(mode, seen),
+            calibration_inputs_fn=calibrate,
+        ),
+        x,
+    )
+    assert session.get_pte_buffer()
     program = session.get_exported_program()
     module = program.module()
     *_, last = (n for n in program.graph.nodes if "dequantize_per_tensor" in str(n.target))
@@ -77,16 +89,6 @@ def test_trained_modules_are_exported_as_in_evaluation(mode: str) -> None:
     torch.testing.assert_close(module(others)[0], expected[0], atol=step, rtol=0)
     (found,) = session.run_method(example_inputs=(x,))
     torch.testing.assert_close(found, expected, atol=step, rtol=0)
-
-
-def test_training_is_not_followed_by_calibration() -> None:
-    def inputs() -> list[tuple[torch.Tensor, ...]]:
-        raise AssertionError("calibration_inputs_fn is for quantization after training")
-
-    recipe = QuantizationRecipe(
-        [quantizer()], is_qat=True, train_fn=switched("", []), calibration_inputs_fn=inputs
-    )
-    assert exported(recipe, torch.randn(2, 3, 8, 8)).get_pte_buffer()
 
 
 def test_training_needs_its_function() -> None:

@@ -40,8 +40,9 @@ def classify_attention(rw: Rewriter, node: Node) -> Value:
         raise NotCausalError(node, "its mask depends on tokens")
     if rw.values[mask].kind is Kind.LENGTH:
         rw.lengths.prove([mask])
-    if not given["is_causal"]:
+    if not given["is_causal"] and (mask, rank) not in rw.causal_masks:
         require_causal(rw, node, hidden_by_mask(rw, node, mask, rank))
+        rw.causal_masks.add((mask, rank))
     return Value(Kind.ROWS, rank - 2)
 
 

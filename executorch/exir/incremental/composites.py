@@ -11,6 +11,7 @@ from torch.fx import Node
 
 from executorch.exir.incremental.einsum import EINSUM, is_understood
 from executorch.exir.incremental.rules import is_known
+from executorch.exir.program._decompose import decompose_only
 from executorch.exir.torch_internals import DispatchKey, OpOverload, schema_of
 
 aten = torch.ops.aten
@@ -32,14 +33,14 @@ def decompose_unknown(program: ExportedProgram) -> ExportedProgram:
     computed = _computed_from_inputs(program)
     of_sizes = _computed_from_inputs(program, or_their_sizes=True)
     targets = {n.target for n in computed}
-    composed = {n.target for n in of_sizes if _has_tensors(n) and _is_unknown_composite(n.target)}
+    composed: set[Any] = {n.target for n in of_sizes if _is_unknown_composite(n)}
     composed |= {n.target for n in computed if n.target is EINSUM and not is_understood(n)}
     taken = targets & _TAKEN.keys()
     if not composed and not taken and not any(_is_captured(n) for n in program.graph.nodes):
         return program
     known = default_decompositions() if composed else {}
-    table: dict[Any, Any] = {t: known[t] for t in composed if t in known}
-    return program.run_decompositions({**table, **_TAKEN})
+    table: dict[Any, Any] = {t: known[t] if t in known else t.decompose for t in composed}
+    return decompose_only(program, {**table, **_TAKEN})
 
 
 def _computed_from_inputs(program: ExportedProgram, or_their_sizes: bool = False) -> list[Node]:
@@ -58,9 +59,11 @@ def _has_tensors(node: Node) -> bool:
     return isinstance(node.meta.get("val"), (Tensor, list, tuple))
 
 
-def _is_unknown_composite(target: Any) -> bool:
+def _is_unknown_composite(node: Node) -> bool:
+    target = node.target
     return (
-        isinstance(target, OpOverload)
+        _has_tensors(node)
+        and isinstance(target, OpOverload)
         and target.namespace in ("aten", "torchao")
         and target.has_kernel_for_dispatch_key(DispatchKey.CompositeImplicitAutograd)
         and not is_known(target)

@@ -120,7 +120,7 @@ def hides_later(rw: Rewriter, hidden: Tensor | None) -> bool:
 
 def all_later(rw: Rewriter, found: Tensor | None) -> bool:
     """Whether it is true for all tokens later than the query."""
-    return rw.maximum == 1 or (found is not None and bool(found[_later(rw)].all()))
+    return rw.maximum == 1 or (found is not None and not bool((~found).triu(1).any()))
 
 
 def _later(rw: Rewriter) -> Tensor:

@@ -64,10 +64,14 @@ class Rewriter:
         self.new: dict[tuple[str, Node], Any] = {}
         self.numbers: dict[tuple[str, sympy.Expr], Node] = {}
         self.tables: dict[Node, Node] = {}
+        self.parts_of_tables: dict[tuple[Node, tuple[tuple[int, str], ...]], Node] = {}
+        # Masks of the fused operator that hide later tokens, with the rank of its operands.
+        self.causal_masks: set[tuple[Node, int]] = set()
         self.caches: list[tuple[Node, Node, Node]] = []  # (buffer, its new value, what is kept)
         self.added: list[tuple[Node, Tensor, bool]] = []  # (placeholder, tensor, is it written)
         self.first_input: Node | None = None  # constants are placed before it
         self.meta: dict[str, Any] = {}
+        self.computed: dict[Any, Any] = {}  # fake values: the calls of all layers are alike
         # Set by the program's prologue.
         self.start: Node
         self.end: Node  # T
@@ -84,8 +88,11 @@ class Rewriter:
 
     def compute(self, target: Any, args: Any, kwargs: Any) -> Any:
         fake_args, fake_kwargs = value_of(tuple(args)), value_of(dict(kwargs))
-        with self.fake_mode, enable_python_dispatcher(), torch.no_grad():
-            return target(*fake_args, **fake_kwargs)
+        key = (target, _key(fake_args), _key(fake_kwargs))
+        if key not in self.computed:
+            with self.fake_mode, enable_python_dispatcher(), torch.no_grad():
+                self.computed[key] = target(*fake_args, **fake_kwargs)
+        return self.computed[key]
 
     @contextmanager
     def source(self, node: Node) -> Iterator[None]:
@@ -283,6 +290,12 @@ class Rewriter:
 
     def table(self, old: Node, dims: dict[int, str]) -> Node:
         """A value of the length, at the entries that `dims` say: rows start..T, columns 0..T."""
+        key = (old, tuple(sorted(dims.items())))
+        if key not in self.parts_of_tables:
+            self.parts_of_tables[key] = self._part_of_table(old, dims)
+        return self.parts_of_tables[key]
+
+    def _part_of_table(self, old: Node, dims: dict[int, str]) -> Node:
         self.lengths.prove([old])
         mask = self._two_valued_mask(old, dims)
         if mask is not None:
@@ -432,6 +445,19 @@ class Rewriter:
             self.call(operator.getitem, node, i, value=v) if isinstance(v, Tensor) else None
             for i, v in enumerate(value)
         ]
+
+
+def _key(tree: Any) -> Any:
+    """Hashable, and equal for arguments of which a call makes values of equal shapes and dtypes."""
+    if isinstance(tree, Tensor):
+        return tree.dtype, tree.device, _key(tuple(tree.shape)), _key(tree.stride())
+    if isinstance(tree, (torch.SymInt, torch.SymFloat, torch.SymBool)):
+        return tree.node.expr
+    if isinstance(tree, (list, tuple)):
+        return tuple([_key(each) for each in tree])
+    if isinstance(tree, dict):
+        return tuple([(name, _key(each)) for name, each in tree.items()])
+    return repr(tree)
 
 
 def _window(plane: Tensor) -> int | None:

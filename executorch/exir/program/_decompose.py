@@ -110,8 +110,22 @@ def _beside_values(call: Node) -> Node:
     return graph.node_copy(call, value)
 
 
+def decompose_only(program: ExportedProgram, table: Table) -> ExportedProgram:
+    """`program` with the calls of the table's operators replaced, as a new program. Views stay
+    views and all other calls as they are, unless one writes to an operand: then all of the program
+    is made functional by torch."""
+    try:
+        return _spliced(program, table, {}, only_table=True)
+    except NeedsFunctionalization as reason:
+        log.info("decomposing through run_decompositions: %s", reason)
+        return program.run_decompositions(dict(table))
+
+
 def _spliced(
-    program: ExportedProgram, table: Table, keep: Mapping[OpOverload, Wanted | None]
+    program: ExportedProgram,
+    table: Table,
+    keep: Mapping[OpOverload, Wanted | None],
+    only_table: bool = False,
 ) -> ExportedProgram:
     signature = program.graph_signature
     _refuse_what_needs_torch(program, keep.keys())
@@ -119,7 +133,7 @@ def _spliced(
     fake_mode = detect_fake_mode([n.meta.get("val") for n in old.graph.nodes])
     if fake_mode is None:
         raise NeedsFunctionalization("the program has no fake values")
-    graph = Splicer(old, table, keep, fake_mode).run()
+    graph = Splicer(old, table, keep, fake_mode, only_table).run()
     new = copy.copy(program)
     set_parts(new, graph_module=GraphModule(torch.nn.Module(), graph))
     new.graph_module.meta.update(old.meta)

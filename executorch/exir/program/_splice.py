@@ -37,7 +37,8 @@ _DROPPED = {torch.ops.aten._assert_tensor_metadata.default}
 class Splicer:
     """One new graph.
 
-    `new_values[node]` is what an old node became: a node, a number, or a list of those.
+    `new_values[node]` is what an old node became: a node, a number, or a list of those. If
+    `only_table`, calls of operators that the table does not have are copied, and views stay views.
     """
 
     def __init__(
@@ -46,8 +47,10 @@ class Splicer:
         table: Table,
         keep: Mapping[OpOverload, Wanted | None],
         fake_mode: Any,
+        only_table: bool = False,
     ) -> None:
         self.old = graph_module
+        self.only_table = only_table
         self.full_table = table
         self.table = {op: how for op, how in table.items() if op not in keep}
         self.wanted = keep
@@ -99,7 +102,10 @@ class Splicer:
         if target is operator.getitem:
             self._getitem(node)
         elif isinstance(target, OpOverload) and _returns_tensors(node, target):
-            self._splice(node)
+            if self.only_table and target not in self.table:
+                self._copy(node, target)
+            else:
+                self._splice(node)
         else:
             self._number_or_fail(node)
 
@@ -168,6 +174,21 @@ class Splicer:
         self.new_values[node] = self.new_values[source][index]  # type: ignore[index]
         self._name(node, self.item_roots.get((source, index), node))  # type: ignore[arg-type]
 
+    def _copy(self, node: Node, target: OpOverload) -> None:
+        if schema_of(target).is_mutable:
+            raise NeedsFunctionalization(f"{target} writes to its arguments")
+        args, kwargs = self._renewed(node.args), self._renewed(node.kwargs)
+        new = self.graph.create_node("call_function", target, args, kwargs, name=node.name)
+        new.meta = {**node.meta, **self.meta}
+        value = node.meta.get("val")
+        if isinstance(value, (list, tuple)):
+            items = enumerate(value)
+            self.new_values[node] = [_Item(self, new, i, v, self.meta) for i, v in items]
+        else:
+            self.new_values[node] = new
+        for each in (node, *node.all_input_nodes):  # any result may be a view of any operand
+            self._name(each, self.roots.get(each, each), is_view=True)
+
     def _splice(self, node: Node) -> None:
         tensors: list[Node] = []
         arguments = (self._key(node.args, tensors), self._key(node.kwargs, tensors))
@@ -223,7 +244,14 @@ class Splicer:
                 **{op: self.full_table[op] for op in apart & self.full_table.keys()},
             }
             template = trace(
-                node.target, args, kwargs, inputs, table, self.keep - apart, self.fake_mode
+                node.target,
+                args,
+                kwargs,
+                inputs,
+                table,
+                self.keep - apart,
+                self.fake_mode,
+                copies_views=not self.only_table,
             )
             refused = self._refused_inside(node, template, tensors)
             if not refused:

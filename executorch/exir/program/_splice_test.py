@@ -122,3 +122,32 @@ def test_who_keeps_an_operator_is_asked_about_calls_inside_of_others():
     assert [n.meta["val"].shape[-1] for n in calls] == [32] * 6
     assert len(asked) == 2 * 6
     assert [dict(n.users) for n in program.graph.nodes] == users
+
+
+def differences(x):
+    rows = x.view(-1, 4).t()
+    return rows.sigmoid().diff(dim=0), rows.topk(2)[1], rows.reshape(-1)[:3].diff()
+
+
+def differences_of_written(x):
+    y = x + 1
+    y.view(-1).mul_(2)
+    return y.diff()
+
+
+@pytest.mark.parametrize("function", [differences, differences_of_written])
+def test_operators_of_a_table_are_replaced_alone(function):
+    x = torch.randn(3, 8)
+    shapes = ({0: torch.export.Dim("n", max=9)},)
+    program = torch.export.export(as_module(function), (x,), dynamic_shapes=shapes)
+    before = str(program.graph)
+    diff = torch.ops.aten.diff.default
+    new = _decompose.decompose_only(program, {diff: torch.export.default_decompositions()[diff]})
+    assert str(program.graph) == before
+    assert not new.graph.find_nodes(op="call_function", target=diff)
+    for given in (x, torch.randn(5, 8)):
+        torch.testing.assert_close(new.module()(given), program.module()(given))
+    if function is differences:
+        kept = {(n.name, n.target) for n in new.graph.nodes}
+        calls = [n for n in program.graph.nodes if "aten" in str(n.target)]
+        assert {(n.name, n.target) for n in calls if n.target is not diff} <= kept

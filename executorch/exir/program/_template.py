@@ -75,10 +75,13 @@ class Template:
 class _Recorder(TorchDispatchMode):
     """Records the operators that reach the dispatcher, decomposing those of the table."""
 
-    def __init__(self, table: Table, keep: Set[OpOverload], inputs: list[Tensor]) -> None:
+    def __init__(
+        self, table: Table, keep: Set[OpOverload], inputs: list[Tensor], copies_views: bool
+    ) -> None:
         super().__init__()
         self.table = table
         self.keep = keep
+        self.copies_views = copies_views
         self.template = Template()
         self.alive: list[Any] = []  # keeps ids unique
         self.refs: dict[int, Ref] = {}
@@ -110,8 +113,9 @@ class _Recorder(TorchDispatchMode):
                 return func.decompose(*args, **kwargs)
         if schema_of(func).is_mutable:
             return self._write(func, args, kwargs)
-        target = copy_variant(func) or func
-        return self._record(target, args, kwargs, shares=target is not func)
+        copy = copy_variant(func)
+        target = copy if copy is not None and self.copies_views else func
+        return self._record(target, args, kwargs, shares=copy is not None)
 
     def see_composite(
         self, op: OpOverload, own: Callable[..., Any], *args: Any, **kwargs: Any
@@ -239,12 +243,13 @@ def trace(
     table: Table,
     keep: Set[OpOverload],
     fake_mode: Any,
+    copies_views: bool = True,
 ) -> Template:
     """The template of calling `target`, whose fake tensor arguments are `inputs` in order.
 
     Raises NeedsFunctionalization if the call cannot be had in functional form in isolation.
     """
-    recorder = _Recorder(table, keep, inputs)
+    recorder = _Recorder(table, keep, inputs, copies_views)
     # The dispatcher would take these apart before the recorder sees them.
     composites = [op for op in keep if has_composite_kernel(op)]
     seen = composites_seen_by(recorder.see_composite, composites)

@@ -181,7 +181,7 @@ def test_report_works_in_a_browser(program: Path, tmp_path: Path) -> None:
     output_of("report", program, "--runs", 5, "--output", tmp_path / "net.html")
     with Browser(tmp_path / "browser") as browser:
         page = browser.open((tmp_path / "net.html").as_uri())
-        page.wait_for("document.readyState === 'complete'")
+        page.wait_for("document.querySelector('#instructions td') !== null")
         # A click on the head of the column of names sorts by it, another turns the order.
         orders = [
             page.value(
