@@ -39,8 +39,10 @@ def decompose_unknown(program: ExportedProgram) -> ExportedProgram:
     if not composed and not taken and not any(_is_captured(n) for n in program.graph.nodes):
         return program
     known = default_decompositions() if composed else {}
-    table: dict[Any, Any] = {t: known[t] if t in known else t.decompose for t in composed}
-    return decompose_only(program, {**table, **_TAKEN})
+    table: dict[Any, Any] = dict(_TAKEN)
+    for op in composed:  # not by `get`, which does not know all that torch's table has
+        table[op] = known[op] if op in known else op.decompose  # noqa: SIM401
+    return decompose_only(program, table)
 
 
 def _computed_from_inputs(program: ExportedProgram, or_their_sizes: bool = False) -> list[Node]:
