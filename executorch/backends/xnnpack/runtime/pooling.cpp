@@ -56,15 +56,17 @@ struct Taps {
   }
   int64_t source(int64_t tap) const { return first + tap * step; }
   int64_t count() const { return end - begin; }
+  template <class F>
+  void each(const F& f) const {
+    for (int64_t i = begin; i < end; ++i) f(source(i));
+  }
 };
 
 /// Calls f(y, x) for the taps' places. An image without columns may have any number of rows.
 template <class F>
 void each_place(const Taps& rows, const Taps& columns, const F& f) {
   if (columns.count() == 0) return;
-  for (int64_t i = rows.begin; i < rows.end; ++i) {
-    for (int64_t j = columns.begin; j < columns.end; ++j) f(rows.source(i), columns.source(j));
-  }
+  rows.each([&](int64_t y) { columns.each([&](int64_t x) { f(y, x); }); });
 }
 
 void add_run(const float* x, int64_t n, float* sums) {
@@ -100,35 +102,50 @@ bool infer_pooling(Graph& graph, const Node& node) {
   return true;
 }
 
+/// Maxima of the rows of pixels under each row of windows first, then along the row of those.
 bool pool_integers(const Value& x, const Value& out, const Node& node, cpu::Scratch& scratch) {
   const int64_t height = out.shape[1], width = out.shape[2], channels = out.shape[3];
   const Window& w = node.window;
-  const int64_t taps = w.taps_inside(0, x.shape[1]) * w.taps_inside(1, x.shape[2]);
+  // An image without columns may have any number of rows.
+  const bool is_empty = x.shape[2] == 0;
+  const int64_t down = is_empty ? 0 : w.taps_inside(0, x.shape[1]);
+  const int64_t along = w.taps_inside(1, x.shape[2]);
+  const int64_t most_taps = std::max(down, along);
   cpu::Int8Maximum all;
-  all.n = channels;
   all.is_unsigned = x.type == Type::quint8;
   all.low = static_cast<uint8_t>(quantize(node.low, out));
   all.high = static_cast<uint8_t>(quantize(node.high, out));
-  const int64_t cost = std::max<int64_t>(channels * taps, 1);
-  const int64_t grain = std::max<int64_t>(1, 8 * kElementsPerTask / cost);
-  const cpu::ThreadScratch<const void*> rooms(scratch, taps);
+  const cpu::Size row_bytes = cpu::Size(x.shape[2]) * channels;
+  constexpr int64_t kPlace = sizeof(void*);
+  const cpu::ThreadScratch<const void*> rooms(scratch, row_bytes / kPlace + 1 + most_taps);
   if (!rooms) return false;
   const auto pool = [&](int64_t begin, int64_t end, const void** places) {
-    cpu::Int8Maximum some = all;
-    some.rows = places;
-    for (int64_t pixel = begin; pixel < end; ++pixel) {
-      const Taps rows(w, 0, pixel / width % height, x.shape[1]);
-      const Taps columns(w, 1, pixel % width, x.shape[2]);
-      some.n_rows = 0;
-      each_place(rows, columns, [&](int64_t in_y, int64_t in_x) {
-        places[some.n_rows++] =
-            x.as<uint8_t>() + element(x.shape, pixel / width / height, in_y, in_x, 0);
+    uint8_t* const maxima = reinterpret_cast<uint8_t*>(places + most_taps);
+    cpu::Int8Maximum rows = all, pixels = all;
+    rows.rows = pixels.rows = places;
+    rows.n = row_bytes.value();
+    rows.y = maxima;
+    pixels.n = channels;
+    for (int64_t row = begin; row < end; ++row) {
+      rows.n_rows = 0;
+      Taps(w, 0, row % height, is_empty ? 0 : x.shape[1]).each([&](int64_t in_y) {
+        places[rows.n_rows++] = x.as<uint8_t>() + element(x.shape, row / height, in_y, 0, 0);
       });
-      some.y = out.as<uint8_t>() + pixel * channels;
-      some.run();
+      rows.run();
+      for (int64_t column = 0; column < width; ++column) {
+        pixels.n_rows = 0;
+        Taps(w, 1, column, x.shape[2]).each([&](int64_t in_x) {
+          places[pixels.n_rows++] = maxima + in_x * channels;
+        });
+        pixels.y = out.as<uint8_t>() + (row * width + column) * channels;
+        pixels.run();
+      }
     }
   };
-  rooms.parallel_for(out.shape[0] * height * width, grain, pool);
+  const cpu::Size cost = row_bytes * down + cpu::Size(width) * channels * along;
+  const int64_t grain =
+      std::max<int64_t>(1, 8 * kElementsPerTask / std::max<int64_t>(cost.value_or(INT64_MAX), 1));
+  rooms.parallel_for(out.shape[0] * height, grain, pool);
   return true;
 }
 
