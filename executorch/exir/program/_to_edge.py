@@ -16,6 +16,7 @@ from executorch.exir.graph.program_view import Dialect, ProgramView, named_as_it
 from executorch.exir.graph.source_line import source_line
 from executorch.exir.passes.compact_quantized_weights import CompactQuantizedWeights
 from executorch.exir.passes.debug_handle_generator_pass import DebugHandleGeneratorPass
+from executorch.exir.passes.drop_expansions import DropExpansions
 from executorch.exir.passes.lift_constants import LiftConstants
 from executorch.exir.passes.lower_torchao_quantization import lower_torchao_quantization
 from executorch.exir.passes.make_constants_dense import MakeConstantsDense
@@ -61,6 +62,7 @@ def _passes(config: Any) -> list[Pass]:
         RemoveUnusedParameters(),
         MakeConstantsDense(),
         *(make() for make in PRE_OP_REPLACE),
+        DropExpansions(),
         OpReplacePass(),
         *([] if config._skip_dim_order else [MemoryFormatOpsPass()]),
         LiftConstants(),
