@@ -14,7 +14,7 @@ import math
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch.fx import GraphModule, Node
@@ -41,6 +41,7 @@ from executorch.backends.xnnpack.quantizer.xnnpack_quantizer_utils import (
     QuantPattern,
     propagate_annotation,
 )
+from executorch.exir.graph.graph_edit import same_shape
 from executorch.exir.graph_module import all_graph_modules
 from executorch.exir.torch_internals import OpOverload, OpOverloadPacket
 
@@ -178,8 +179,9 @@ class XNNPACKQuantizer(Quantizer):
 
     def transform_for_annotation(self, model: GraphModule) -> GraphModule:
         """Turn numbers in statically quantized sums and products of activations into constant
-        tensors. Bodies of loops are left out: torchao passes them separately, after the graph
-        around them, and torch.export loses their constants."""
+        tensors, and parts of activations into slices; let them broadcast what is expanded for them.
+        Bodies of loops are left out: torchao passes them separately, after the graph around them,
+        and torch.export loses their constants."""
         for body in list(all_graph_modules(model))[1:]:
             body.meta[_IS_BODY] = True
         if model.meta.get(_IS_BODY):
@@ -190,6 +192,8 @@ class XNNPACKQuantizer(Quantizer):
             rule = self._rule_of(node, rules)
             if rule is not None and rule.config is not None and not _is_dynamic(rule.config):
                 _make_number_a_constant(model, node, activations)
+                _make_parts_slices(model, node, activations)
+                _read_unexpanded(node, activations)
         model.recompile()
         return model
 
@@ -330,3 +334,54 @@ def _make_number_a_constant(model: GraphModule, node: Node, activations: set[Nod
     value = node.meta["val"]
     constant.meta["val"] = value.fake_mode.from_tensor(getattr(model, name))
     node.update_arg(1, constant)
+
+
+_PART = {
+    aten.chunk.default,
+    aten.split.Tensor,
+    aten.split_with_sizes.default,
+    aten.tensor_split.sections,
+}
+
+
+def _make_parts_slices(model: GraphModule, node: Node, activations: set[Node]) -> None:
+    """Replace the parts of a tensor by slices: only a call with a single result can be quantized,
+    and so pass the integers of its operand on."""
+    if node.target not in _PART or node not in activations:
+        return
+    x, dim = cast("Node", node.args[0]), cast("int", node.args[2] if len(node.args) > 2 else 0)
+    sizes = [part.shape[dim] for part in node.meta["val"]]
+    if not all(isinstance(size, int) for size in sizes):
+        return
+    for part in list(node.users):
+        i = cast("int", part.args[1])
+        with model.graph.inserting_before(part):
+            call = (x, dim, sum(sizes[:i]), sum(sizes[: i + 1]))
+            replacement = model.graph.call_function(aten.slice.Tensor, call)
+        replacement.meta = part.meta
+        activations.add(replacement)
+        part.replace_all_uses_with(replacement)
+        model.graph.erase_node(part)
+    model.graph.erase_node(node)
+
+
+_EXPANSIONS = {aten.expand.default, aten.expand_as.default}
+
+
+def _read_unexpanded(node: Node, activations: set[Node]) -> None:
+    """Let a sum or product of activations broadcast the operand that was expanded for it."""
+    operands = node.args[:2]
+    if node.target not in _TAKE_NUMBERS or len(operands) < 2:
+        return
+    if not activations.issuperset(operands):
+        return
+    a, b = cast("tuple[Node, Node]", operands)
+    for i, (expanded, other) in enumerate([(a, b), (b, a)]):
+        if expanded.target not in _EXPANSIONS or "val" not in other.meta:
+            continue
+        shapes = [n.meta["val"].shape for n in (node, expanded, other)]
+        if same_shape(shapes[0], shapes[1]) and same_shape(shapes[0], shapes[2]):
+            node.update_arg(i, expanded.args[0])
+            if not expanded.users:
+                node.graph.erase_node(expanded)
+            return

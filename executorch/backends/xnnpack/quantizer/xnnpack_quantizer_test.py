@@ -10,7 +10,8 @@ import torch
 from torch import Tensor, nn
 from torch.fx import GraphModule, Node
 from torch.nn import functional as F
-from torchao.quantization.pt2e.quantize_pt2e import convert_pt2e, prepare_pt2e
+from torch.utils._pytree import tree_leaves
+from torchao.quantization.pt2e.quantize_pt2e import convert_pt2e, prepare_pt2e, prepare_qat_pt2e
 from torchao.quantization.pt2e.quantizer import SharedQuantizationSpec
 
 from executorch.backends.xnnpack.partition.xnnpack_partitioner import XnnpackPartitioner
@@ -95,6 +96,39 @@ def test_parts_of_a_split_are_quantized_as_other_values_are() -> None:
     graph = annotated(Split(), torch.randn(2, 4), quantizer=XNNPACKQuantizer().set_global(DYNAMIC))
     (linear,) = calls(graph, aten.linear.default)
     assert linear.args[0] in annotation(linear).input_qspec_map
+
+
+def test_parts_of_activations_share_their_parameters() -> None:
+    def function(x: Tensor) -> Any:
+        y = x + x
+        return y.chunk(3, -1), y.split(3), torch.split(y, [1, 3], dim=0), y.tensor_split(2, 1)
+
+    graph = annotated(as_module(function), torch.randn(4, 5))
+    (add,), parts = calls(graph, aten.add.Tensor), calls(graph, aten.slice.Tensor)
+    assert len(parts) == 9
+    assert {annotation(n).output_qspec for n in parts} == {SharedQuantizationSpec(add)}
+    x = torch.randn(4, 5)
+    for got, want in zip(tree_leaves(graph(x)), tree_leaves(function(x)), strict=True):
+        torch.testing.assert_close(got, want, rtol=0, atol=0)
+
+
+def test_parts_of_parts_are_activations_too() -> None:
+    graph = annotated(as_module(lambda x: x.chunk(2)[1].chunk(2, 1)[0] * 0.5), torch.randn(4, 4))
+    (product,) = calls(graph, aten.mul.Tensor)
+    assert len(annotation(product).input_qspec_map) == 2
+
+
+def test_what_is_expanded_for_a_product_is_broadcast_by_it() -> None:
+    class Gate(nn.Module):
+        def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
+            gate = x.mean((2, 3), keepdim=True).sigmoid()
+            return x * gate.expand_as(x), gate.expand(2, 3, 4, 4) + gate
+
+    graph = annotated(Gate(), torch.randn(2, 3, 4, 4))
+    (product,), (add,) = calls(graph, aten.mul.Tensor), calls(graph, aten.add.Tensor)
+    (gate,) = calls(graph, aten.sigmoid.default)
+    assert product.args[1] is gate and add.args[0] is not gate
+    assert gate in annotation(product).input_qspec_map
 
 
 def test_only_floating_point_values_are_annotated() -> None:
@@ -190,6 +224,26 @@ def test_a_transposed_convolution_has_scales_along_its_output_channels() -> None
     grouped = annotated(nn.ConvTranspose2d(4, 6, 2, groups=2), torch.randn(1, 4, 5, 5))
     (conv,) = calls(grouped, aten.conv_transpose2d.input)
     assert annotation(conv).input_qspec_map[conv.args[1]].qscheme is torch.per_tensor_symmetric
+
+
+def test_trained_scales_of_a_transposed_convolution_lie_along_its_output_channels() -> None:
+    model, x = nn.ConvTranspose2d(4, 6, 2), torch.randn(1, 4, 5, 5)
+    config = get_symmetric_quantization_config(is_per_channel=True, is_qat=True)
+    captured = torch.export.export(model, (x,)).module()
+    prepared = prepare_qat_pt2e(captured, XNNPACKQuantizer().set_global(config))
+    prepared(x)
+    converted = convert_pt2e(prepared)
+    (conv,) = calls(converted, aten.conv_transpose2d.input)
+    scales = getattr(converted, str(conv.args[1].args[1].target))
+    expected = model.weight.detach().abs().amax((0, 2, 3)) / 127
+    torch.testing.assert_close(scales, expected, rtol=0.01, atol=0)
+    edge = to_edge_transform_and_lower(
+        torch.export.export(converted, (x,)), partitioner=[XnnpackPartitioner()]
+    )
+    graph = edge.exported_program().graph_module
+    assert [n.target for n in calls(graph, executorch_call_delegate)] and not any(
+        "convolution" in str(n.target) for n in graph.graph.nodes
+    )
 
 
 @pytest.mark.parametrize(

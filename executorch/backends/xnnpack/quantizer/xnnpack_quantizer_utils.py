@@ -13,7 +13,12 @@ from typing import Any
 
 import torch
 from torch.fx import GraphModule, Node
-from torchao.quantization.pt2e import MinMaxObserver
+from torchao.quantization.pt2e import (
+    FakeQuantize,
+    MinMaxObserver,
+    MovingAverageMinMaxObserver,
+    MovingAveragePerChannelMinMaxObserver,
+)
 from torchao.quantization.pt2e.quantizer import (
     OperatorConfig,
     OperatorPatternType,
@@ -251,14 +256,21 @@ def _annotate_conv_transpose(site: Site) -> list[Node] | None:
     spec = get_weight_qspec(site.config)
     if spec is not None and spec.qscheme == torch.per_channel_symmetric:
         groups = site.node.args[6] if len(site.node.args) > 6 else 1
-        per_channel = groups == 1
-        spec = replace(spec, ch_axis=1) if per_channel else _per_tensor(spec, site.config.is_qat)
+        is_qat = site.config.is_qat
+        spec = _of_output_channels(spec, is_qat) if groups == 1 else _per_tensor(spec, is_qat)
     return _annotate_image_product(site, spec)
 
 
-def _per_tensor(spec: QuantizationSpec, is_qat: bool) -> QuantizationSpec:
-    from torchao.quantization.pt2e import FakeQuantize, MovingAverageMinMaxObserver
+def _of_output_channels(spec: QuantizationSpec, is_qat: bool) -> QuantizationSpec:
+    spec = replace(spec, ch_axis=1)
+    if not is_qat:
+        return spec
+    # torchao passes ch_axis to observers only, and not to fake quantization around them.
+    fake = FakeQuantize.with_args(observer=MovingAveragePerChannelMinMaxObserver, ch_axis=1)
+    return replace(spec, observer_or_fake_quant_ctr=fake)
 
+
+def _per_tensor(spec: QuantizationSpec, is_qat: bool) -> QuantizationSpec:
     observer: Any = MinMaxObserver
     if is_qat:
         observer = FakeQuantize.with_args(observer=MovingAverageMinMaxObserver)
