@@ -52,6 +52,13 @@ def quantized(module, inputs, **config):
     return convert_pt2e(prepared)
 
 
+def kinds(edge):
+    """The kinds of the nodes of the only payload."""
+    (module,) = get_lowered_backend_modules(edge.exported_program().graph_module)
+    nodes = json.loads(_native.read_payload(module.processed_bytes))["xnodes"]
+    return [node["xnode_union_type"] for node in nodes]
+
+
 def step(y):
     return float(y.abs().max()) / 127
 
@@ -152,9 +159,7 @@ def test_results_in_a_part_of_the_range_are_computed_in_integers(bounds: tuple[i
     model = quantized(module, (x,), act_qmin=low, act_qmax=high)
     edge = lowered(model, (x,), strict=True)
     assert called(edge) == ["executorch_call_delegate"]
-    (module,) = get_lowered_backend_modules(edge.exported_program().graph_module)
-    nodes = json.loads(_native.read_payload(module.processed_bytes))["xnodes"]
-    assert [node["xnode_union_type"] for node in nodes].count("XNNConvert") == 3
+    assert kinds(edge).count("XNNConvert") == 3
     large = 4 * x  # beyond what was seen, so that the ends of the range are met
     for want, got in zip(model(large), run(edge, large), strict=True):
         width = float(want.max() - want.min()) / (high - low)
@@ -165,9 +170,7 @@ def test_images_of_one_channel_are_convolved_as_others() -> None:
     torch.manual_seed(0)
     conv, x = nn.Conv2d(1, 6, 3, padding=1).eval(), torch.randn(2, 1, 9, 8)
     edge = lowered(conv, (x,))
-    (module,) = get_lowered_backend_modules(edge.exported_program().graph_module)
-    nodes = json.loads(_native.read_payload(module.processed_bytes))["xnodes"]
-    assert "XNNConv2d" in [node["xnode_union_type"] for node in nodes]
+    assert "XNNConv2d" in kinds(edge)
     torch.testing.assert_close(run(edge, x)[0], conv(x))
     edge = lowered(quantized(conv, (x,), is_per_channel=True), (x,))
     assert (run(edge, x)[0] - conv(x)).abs().max() <= 4 * step(conv(x))
@@ -217,14 +220,14 @@ def test_constants_of_one_pixel_keep_the_layout_that_the_payload_was_written_for
 
 
 class Pooled(nn.Module):
-    """What XNNPACK leaves, a pool that counts partial windows, gives contiguous images."""
+    """What XNNPACK leaves, a pool with another divisor, gives contiguous images."""
 
     def __init__(self):
         super().__init__()
         self.first, self.second = nn.Conv2d(3, 4, 3, padding=1), nn.Conv2d(4, 5, 3)
 
     def forward(self, x):
-        return self.second(nn.functional.avg_pool2d(self.first(x), 2, ceil_mode=True))
+        return self.second(nn.functional.avg_pool2d(self.first(x), 2, divisor_override=3))
 
 
 def test_payloads_get_images_in_their_order_from_kernels_that_write_contiguous_ones():
@@ -376,3 +379,61 @@ def test_quantized_transposed_convolutions_in_one_dim_are_taken() -> None:
     assert called(edge) == ["executorch_call_delegate"]
     expected = model(x)
     assert (run(edge, x)[0] - expected).abs().max() <= 1.01 * step(expected)
+
+
+class Gated(nn.Module):
+    """Convolutions around what need not leave their layout: gates of channels, numbers, halves and
+    padding."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.last = nn.Conv2d(3, 8, 3), nn.Conv2d(8, 4, 2)
+        self.gate, self.mid = nn.Conv2d(8, 8, 1), nn.Conv2d(4, 4, 1)
+        self.scale = nn.Parameter(torch.rand(1, 8, 1, 1))
+
+    def forward(self, x):
+        x = self.first(x).relu()
+        x = self.gate(x.mean((2, 3), keepdim=True)).sigmoid() * x * self.scale * 0.5
+        a, b = x.chunk(2, 1)
+        x = torch.cat([self.mid(a), b], 1)
+        return self.last(nn.functional.pad(x, (1, 2, 0, 1)))
+
+
+@pytest.mark.parametrize("is_quantized", [False, True], ids=["floats", "integers"])
+def test_images_keep_their_layout_between_convolutions(is_quantized: bool) -> None:
+    torch.manual_seed(0)
+    model, x = Gated().eval(), torch.randn(2, 3, 9, 8)
+    model = quantized(model, (x,), is_per_channel=True) if is_quantized else model
+    edge = lowered(model, (x,))
+    assert called(edge) == ["executorch_call_delegate"]
+    assert kinds(edge).count("XNNStaticTranspose") == 2  # of the input and of the result
+    # Between the first and the last only the sigmoid is computed in floats.
+    assert kinds(edge).count("XNNConvert") == (4 if is_quantized else 0)
+    expected = model(x)
+    atol = 2.01 * step(expected) if is_quantized else 1e-5
+    torch.testing.assert_close(run(edge, x)[0], expected, rtol=1e-5, atol=atol)
+
+
+POOLS = [
+    {"kernel_size": 3, "stride": 2, "ceil_mode": True},
+    {"kernel_size": 2, "ceil_mode": True},
+    {"kernel_size": 3, "stride": 2, "padding": 1, "count_include_pad": False, "ceil_mode": True},
+    {"kernel_size": (2, 3), "stride": (3, 2), "padding": (0, 1), "count_include_pad": False},
+    {"kernel_size": 3, "stride": 1, "padding": 1},
+    {"kernel_size": (3, 4), "stride": (2, 3), "padding": (0, 2), "ceil_mode": True},
+]
+
+
+@pytest.mark.parametrize("size", [(8, 9), (7, 10)], ids=str)
+@pytest.mark.parametrize("is_quantized", [False, True], ids=["floats", "integers"])
+@pytest.mark.parametrize("options", POOLS, ids=str)
+def test_averages_stay_in_the_delegate(options, is_quantized, size) -> None:
+    torch.manual_seed(0)
+    x = torch.randn(2, 3, *size)
+    model = nn.Sequential(nn.Conv2d(3, 4, 1), nn.AvgPool2d(**options), nn.Conv2d(4, 5, 1)).eval()
+    model = quantized(model, (x,), is_per_channel=True) if is_quantized else model
+    edge = lowered(model, (x,))
+    assert called(edge) == ["executorch_call_delegate"]
+    expected = model(x)
+    atol = 2.01 * step(expected) if is_quantized else 1e-5
+    torch.testing.assert_close(run(edge, x)[0], expected, rtol=1e-5, atol=atol)

@@ -60,6 +60,11 @@ def channels_last_dim(rank: int, dim: int) -> int:
     return _NHWC[rank].index(dim)
 
 
+def channels_last(of_dims: Sequence[Any]) -> list[Any]:
+    """What there is for each dim, in channels-last order."""
+    return [of_dims[i] for i in _NHWC[len(of_dims)]]
+
+
 def constants_of(program: ExportedProgram) -> dict[str, Tensor]:
     """Name of a placeholder -> tensor, for the constants that the sub-graph owns."""
     data = program.state_dict | program.constants
@@ -310,7 +315,7 @@ class Lowering:
     def _value(self, node: Node, nhwc: bool, external: tuple[int, int] = (NO_ID, 0)) -> int:
         dims, dtype = shape_of(node), tensor_of(node).dtype
         if nhwc:
-            dims = [dims[i] for i in _NHWC[len(dims)]]
+            dims = channels_last(dims)
         if dtype != torch.int8:
             return self.payload.value(DATATYPES[dtype], dims, external)
         datatype, scheme = activation_kind(node)
@@ -323,6 +328,10 @@ class Lowering:
         if not known and is_dequantize(node):
             return self.is_nhwc(node.args[0])
         return (node, True) in self._ids and (node, False) not in self._ids
+
+    def stored(self, node: Node) -> Tensor | None:
+        """The constant, as the payload stores it, that an operand stands for."""
+        return self.tensors.get(self._aliases.get(node, node))
 
     def read(self, node: Node, nhwc: bool = False, like: Node | None = None) -> int:
         """The id of a node's value in that layout, transposed if needed. Float constants are

@@ -121,9 +121,12 @@ def _only_user(node: Node) -> Node | None:
 def match_static(node: Node, constant: Constants) -> StaticCall | str | None:
     """The statically quantized call at `node`. A str says why a call with integer weights is not
     one; None stands for all other calls."""
-    how = rule_of(node).integers
+    rule = rule_of(node)
+    how = rule.integers
     if how is None:
         return None
+    if rule.unless_integers and rule.unless_integers(node) and not rule.unless(node):
+        return None  # computed in floats, between conversions
     weighted = how == "product"
     rows = rows_around(node)
     if weighted:

@@ -163,6 +163,24 @@ def _not_sum(node: Node) -> str | None:
     return None if alpha == 1 else "alpha other than 1"
 
 
+def _is_of_images(to: Lowering, node: Node, *operands: Node) -> bool:
+    """Whether to compute in NHWC order: an operand with the shape of the result lies so, and the
+    others have its rank. Constants must have one element, or one for each channel: beside larger
+    ones the runtime would not keep float images as planes."""
+    spread = []
+    for each in operands:
+        constant = to.stored(each)
+        if constant is not None and constant.numel() == 1:
+            continue
+        if tensor_of(each).dim() != tensor_of(node).dim():
+            return False
+        if constant is not None and constant.numel() != constant.shape[1:2].numel():
+            return False
+        spread.append(each)
+    whole = [n for n in spread if shape_of(n) == shape_of(node)] or spread
+    return any(to.is_nhwc(n) for n in whole)
+
+
 @lowers(
     aten.add.Tensor,
     (aten.add.Scalar,),
@@ -186,10 +204,7 @@ def _not_sum(node: Node) -> str | None:
 def _binary(to: Lowering, node: Node) -> None:
     a, b = cast("tuple[Node, Any]", node.args[:2])
     if isinstance(b, Node):
-        shape, given = shape_of(node), [n for n in (a, b) if n not in to.tensors]
-        single = all(to.tensors[n].numel() == 1 for n in (a, b) if n in to.tensors)
-        same = single and all(shape_of(n) == shape for n in given)
-        nhwc = same and any(to.is_nhwc(n) for n in given)
+        nhwc = _is_of_images(to, node, a, b)
         ids = [to.read(x, nhwc, like=node) for x in (a, b)]
     else:
         nhwc = to.is_nhwc(a)

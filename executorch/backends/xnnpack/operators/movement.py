@@ -11,6 +11,7 @@ from executorch.backends.xnnpack.lowering import (
     Lowering,
     argument,
     aten,
+    channels_last,
     channels_last_dim,
     extents_of,
     is_channels_last,
@@ -129,7 +130,11 @@ def _part(to: Lowering, node: Node, x: Node, result: Node, dim: int, first: int,
     symbolic extents."""
     offsets, sizes = [0] * tensor_of(x).dim(), extents_of(x)
     offsets[dim], sizes[dim] = first, size
-    to.emit(node, "StaticSlice", len(sizes), offsets, sizes, to.read(x), to.write(result))
+    nhwc = to.is_nhwc(x)
+    if nhwc:
+        offsets, sizes = channels_last(offsets), channels_last(sizes)
+    ids = (to.read(x, nhwc), to.write(result, nhwc))
+    to.emit(node, "StaticSlice", len(sizes), offsets, sizes, *ids)
 
 
 def _not_split(node: Node) -> str | None:
@@ -210,13 +215,17 @@ def _not_pad(node: Node) -> str | None:
 @lowers(
     aten.constant_pad_nd.default,
     config="ConstantPadConfig",
+    integers="moves",
     passes_on=("constant_pad_nd", "pad"),
     unless=_not_pad,
 )
 def _pad(to: Lowering, node: Node) -> None:
     rank, pads = tensor_of(node).dim(), cast("list[int]", node.args[1])
+    nhwc = to.is_nhwc(node.args[0])
     pairs = [(0, 0)] * (rank - len(pads) // 2)
     pairs += [(pads[i], pads[i + 1]) for i in range(len(pads) - 2, -1, -2)]
     before, after = ([p[i] for p in pairs] for i in (0, 1))
+    if nhwc:
+        before, after = channels_last(before), channels_last(after)
     value = float(argument(node, "value") or 0)
-    to.unary(node, "StaticConstantPad", before, after, value, nhwc=False)
+    to.unary(node, "StaticConstantPad", before, after, value, nhwc=nhwc)

@@ -42,16 +42,35 @@ def _not_pooling(node: Node) -> str | None:
     return None
 
 
-def _not_max_pooling(node: Node) -> str | None:
+def _not_ceil(node: Node) -> str | None:
     if argument(node, "ceil_mode") and not is_static(tensor_of(node).shape[2:]):
         return "ceil mode with symbolic extents"
+    return None
+
+
+def _not_max_pooling(node: Node) -> str | None:
     if node.target is aten.max_pool2d_with_indices.default and any(
         u.args[1] != 0 for u in node.users
     ):
         return "the indices of a max pooling are read"
     if _skips_pixels(argument(node, "kernel_size"), argument(node, "stride")):
         return "a max pooling whose stride exceeds its window, which XNNPACK does not load"
-    return _not_pooling(node)
+    return _not_ceil(node) or _not_pooling(node)
+
+
+def _padding(node: Node) -> list[int]:
+    """On top, to the right, at the bottom and to the left. In ceil mode as far as the last window
+    reaches."""
+    size = pair(argument(node, "kernel_size"))
+    stride = pair(argument(node, "stride") or size)
+    before, dilation = (pair(argument(node, name) or 0) for name in ("padding", "dilation"))
+    after = list(before)
+    if argument(node, "ceil_mode"):
+        extents = shape_of(cast("Node", node.args[0]))[2:], shape_of(node)[2:]
+        for i, (n_in, n_out) in enumerate(zip(*extents, strict=True)):
+            reach = (n_out - 1) * stride[i] + (dilation[i] or 1) * (size[i] - 1) + 1
+            after[i] = max(before[i], reach - n_in - before[i])
+    return [before[0], after[1], after[0], before[1]]
 
 
 def _skips_pixels(kernel_size: Any, stride: Any = None) -> bool:
@@ -80,26 +99,19 @@ def _max_pool(to: Lowering, node: Node) -> None:
     x = cast("Node", node.args[0])
     size = pair(argument(node, "kernel_size"))
     stride = pair(argument(node, "stride") or size)
-    before, dilation = (pair(argument(node, name)) for name in ("padding", "dilation"))
-    after = list(before)
-    if argument(node, "ceil_mode"):  # as far as the last window reaches
-        for i, (n_in, n_out) in enumerate(zip(shape_of(x)[2:], shape_of(node)[2:], strict=True)):
-            reach = (n_out - 1) * stride[i] + dilation[i] * (size[i] - 1) + 1
-            after[i] = max(before[i], reach - n_in - before[i])
+    dilation = pair(argument(node, "dilation"))
     result = node
     if node.target is aten.max_pool2d_with_indices.default:
         (result,) = node.users
         to.skip(result)
-    padding = [before[0], after[1], after[0], before[1]]
     ids = [to.read(x, nhwc=True), to.write(result, nhwc=True)]
-    to.emit(node, "MaxPooling2d", *padding, *size, *stride, *dilation, *ids, _KEEP_DIMS)
+    to.emit(node, "MaxPooling2d", *_padding(node), *size, *stride, *dilation, *ids, _KEEP_DIMS)
 
 
 def _not_average(node: Node) -> str | None:
-    padded = any(pair(argument(node, "padding")))
-    if argument(node, "divisor_override") or (padded and argument(node, "count_include_pad")):
-        return "an average pooling that counts padding, or has a divisor_override"
-    return "ceil mode" if argument(node, "ceil_mode") else _not_pooling(node)
+    if argument(node, "divisor_override"):
+        return "an average pooling that has a divisor_override"
+    return _not_ceil(node) or _not_pooling(node)
 
 
 def _not_average_of_integers(node: Node) -> str | None:
@@ -107,7 +119,12 @@ def _not_average_of_integers(node: Node) -> str | None:
         return "an average pooling of integers that does not count padding"
     if prod(pair(argument(node, "kernel_size"))) > MAX_TERMS:
         return TOO_MANY_TERMS
-    return "ceil mode" if argument(node, "ceil_mode") else _not_pooling(node)
+    if refusal := _not_ceil(node) or _not_pooling(node):
+        return refusal
+    top, right, bottom, left = _padding(node)
+    if right > left or bottom > top:
+        return "an average pooling of integers whose last windows are cut off"
+    return None
 
 
 @lowers(
@@ -121,13 +138,28 @@ def _average(to: Lowering, node: Node) -> None:
     x = cast("Node", node.args[0])
     size = pair(argument(node, "kernel_size"))
     stride = pair(argument(node, "stride") or size)
-    h, v = pair(argument(node, "padding"))
-    window = [h, v, h, v, *size, *stride]
+    padding = _padding(node)
     if node in to.static:
-        _average_integers(to, node, x, window)
+        _average_integers(to, node, x, [*padding, *size, *stride])
         return
-    ids = [to.read(x, nhwc=True), to.write(node, nhwc=True)]
-    to.emit(node, "AvgPooling2d", *window, 0, 0, *ids, _KEEP_DIMS)
+    x_id = to.read(x, nhwc=True)
+    if argument(node, "count_include_pad"):
+        x_id, padding = _padded(to, x_id, padding)
+    y_id = to.write(node, nhwc=True)
+    to.emit(node, "AvgPooling2d", *padding, *size, *stride, 0, 0, x_id, y_id, _KEEP_DIMS)
+
+
+def _padded(to: Lowering, x: int, padding: list[int]) -> tuple[int, list[int]]:
+    """The image with zeros around it, which count, and the padding that is left: what windows cover
+    beyond them does not count."""
+    top, right, bottom, left = padding
+    if top == left == 0:
+        return x, padding
+    around = [0, top, left, 0]
+    dims = [n + 2 * m for n, m in zip(to.payload.values[x][1], around, strict=True)]
+    wide = to.like(x, dims)
+    to.payload.node("StaticConstantPad", around, around, 0.0, x, wide)
+    return wide, [0, right - left, bottom - top, 0]
 
 
 def _average_integers(to: Lowering, node: Node, x: Node, window: list[int]) -> None:
