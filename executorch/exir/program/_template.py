@@ -73,7 +73,8 @@ class Template:
 
 
 class _Recorder(TorchDispatchMode):
-    """Records the operators that reach the dispatcher, decomposing those of the table."""
+    """Records the operators that reach the dispatcher, decomposing those of the table; views as
+    copies if `copies_views`."""
 
     def __init__(
         self, table: Table, keep: Set[OpOverload], inputs: list[Tensor], copies_views: bool

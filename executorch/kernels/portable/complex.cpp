@@ -56,6 +56,7 @@ struct Source {
   }
 };
 
+/// y[i] = f(x[i], more[i]...), compiled twice (wide.h).
 template <class Z, class R, class F, class... In>
 [[gnu::always_inline]] inline void each(const F& f, R* y, int64_t n, const Z* x,
                                         const In*... more) {
