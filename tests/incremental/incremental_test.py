@@ -10,6 +10,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 from torch.export import Dim, ExportedProgram, export
+from torch.utils._pytree import tree_leaves
 
 from executorch.exir import NotCausalError, make_incremental, to_edge, to_edge_transform_and_lower
 from executorch.runtime import Runtime
@@ -225,6 +226,34 @@ def test_last_only_returns_the_last_position() -> None:
         found = module(torch.tensor([ids]))
         expected = model(torch.tensor([ids]))[:, -1:]
         torch.testing.assert_close(found, expected, rtol=TOLERANCE, atol=TOLERANCE)
+
+
+class CappedLogits(AllPositions):
+    def forward(self, ids: Tensor) -> Tensor:
+        return torch.tanh(super().forward(ids).double() / 3) * 3
+
+
+class LogitsTwice(AllPositions):
+    def forward(self, ids: Tensor) -> tuple[Tensor, Tensor]:
+        logits = super().forward(ids)
+        return logits, logits.softmax(-1)
+
+
+@pytest.mark.parametrize(
+    ("kind", "rows"), [(AllPositions, 1), (CappedLogits, 1), (LogitsTwice, None)]
+)
+def test_last_only_multiplies_one_row_by_the_vocabulary(
+    kind: type[AllPositions], rows: int | None
+) -> None:
+    model = made(kind)
+    program = make_incremental(exported(model), last_only=True)
+    *_, last = program.graph.find_nodes(op="call_function", target=torch.ops.aten.linear.default)
+    n = last.meta["val"].shape[1]
+    assert n == rows if rows else not isinstance(n, int)
+    for ids in texts(20):
+        found = tree_leaves(program.module()(torch.tensor([ids])))
+        for got, want in zip(found, tree_leaves(model(torch.tensor([ids]))), strict=True):
+            torch.testing.assert_close(got, want[:, -1:], rtol=TOLERANCE, atol=TOLERANCE)
 
 
 @pytest.mark.parametrize("kind", [Triangle, Alibi, Rotary, Model], ids=lambda k: k.__name__)

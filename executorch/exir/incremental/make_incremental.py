@@ -25,7 +25,7 @@ from executorch.exir.incremental.errors import NotCausalError
 from executorch.exir.incremental.lengths import LengthValues
 from executorch.exir.incremental.quantization import quantize_by_token
 from executorch.exir.incremental.rewriter import FULL, NOW, ROWS, Rewriter
-from executorch.exir.incremental.rules import apply, classify
+from executorch.exir.incremental.rules import apply, classify, is_elementwise
 from executorch.exir.incremental.values import FIXED, Kind, Value
 from executorch.exir.torch_internals import (
     ConstantSource,
@@ -251,9 +251,27 @@ class _Builder:
                 raise NotCausalError(node, "entries that look beyond the last token are returned")
             if value.kind is not Kind.ROWS:
                 return rw.now(node)
-            if self.last_only:
-                return rw.call(aten.slice.Tensor, rw.rows(node), value.row, -1, _END)
-            return rw.full(node)
+            return self._last(rw.rows(node), value.row) if self.last_only else rw.full(node)
+
+    def _last(self, rows: Node, dim: int) -> Node:
+        """The last of the new tokens' rows. The product with weights that gives them, often that of
+        the vocabulary, is computed for this token alone where nothing else reads it."""
+        rw = self.rw
+        calls: list[Node] = []  # from the result to the product
+        at = rows
+        while len(at.users) == len(calls[-1:]) and is_elementwise(at.target):
+            if len(at.all_input_nodes) != 1:
+                break
+            calls.append(at)
+            (at,) = at.all_input_nodes
+        if len(at.users) != len(calls[-1:]) or not _is_product_of_rows(at, dim):
+            return rw.call(aten.slice.Tensor, rows, dim, -1, _END)
+        source: Any = at.args[0]
+        last = rw.call(aten.slice.Tensor, source, dim, -1, _END)
+        for call in (at, *reversed(calls)):
+            args = [last if a is source else a for a in call.args]
+            source, last = call, rw.call(call.target, *args, **call.kwargs)
+        return last
 
     def _epilogue(self) -> list[tuple[Node, Node]]:
         """(buffer, its next value) of all that is kept."""
@@ -341,6 +359,14 @@ class _Builder:
             arg = TensorArgument(result.name) if isinstance(result, Node) else spec.arg
             outputs.append(OutputSpec(spec.kind, arg, spec.target))
         return ExportGraphSignature(inputs, outputs)
+
+
+def _is_product_of_rows(node: Node, dim: int) -> bool:
+    """Whether it multiplies each entry along `dim` by the same matrix."""
+    if node.target not in (aten.linear.default, aten.matmul.default):
+        return False
+    shapes = [n.meta["val"].dim() for n in (node, *node.args[:2])]  # type: ignore[union-attr]
+    return shapes[0] == shapes[1] and shapes[2] == 2 and dim < shapes[0] - 1
 
 
 def _needed(graph: Graph) -> list[Node]:

@@ -111,12 +111,16 @@ def is_known(target: OpOverload) -> bool:
     return _rule(target) is not None or target in LOCAL
 
 
+def is_elementwise(target: Any) -> bool:
+    return _rule(target) is classify_elementwise
+
+
 def can_repeat(node: Node) -> bool:
     """Whether computing the node anew for all tokens costs little beside what it saves to keep."""
     return (
         node.target in MOVES
         or node.target in (operator.getitem, aten.linear.default)
-        or (_rule(node.target) is classify_elementwise and len(node.all_input_nodes) == 1)
+        or (is_elementwise(node.target) and len(node.all_input_nodes) == 1)
     )
 
 
