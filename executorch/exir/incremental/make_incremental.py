@@ -260,7 +260,7 @@ class _Builder:
         calls: list[Node] = []  # from the result to the product
         at = rows
         while len(at.users) == len(calls[-1:]) and is_elementwise(at.target):
-            if len(at.all_input_nodes) != 1:
+            if at.all_input_nodes != [at.args[0]]:
                 break
             calls.append(at)
             (at,) = at.all_input_nodes
