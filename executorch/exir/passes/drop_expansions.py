@@ -33,7 +33,7 @@ class DropExpansions(CallPass):
 
     Before    y = mul(x, expand_copy(gate, x.shape))
     After     y = mul(x, gate)
-    Requires  views turned into copies.
+    Requires  a functional graph, in which expand is expand_copy already.
     Ensures   equal values, and the same layout of the result; backends without an operator that
               expands need not be left for it.
     Leaves    expansions that give the result its shape, and their other readers.
