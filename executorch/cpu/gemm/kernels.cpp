@@ -26,6 +26,7 @@ struct Sets {
     if (n < kMost && fill_int8(set, target, list[n]) && fill_tiles(target, list[n]) &&
         fill_storage(target, list[n])) {
       if (set == Source::Int8Matmul) fill_split(target, list[n]);
+      if (set == Source::Int8Dot) fill_split_dots(target, list[n]);
       targets[n++] = target;
     }
   }

@@ -74,7 +74,7 @@ void use_target(int64_t target);
 
 // ---- what fills the table ----
 
-enum class Source { Tiles, Storage, Int8, Int8Dot, Int8Matmul, Split };
+enum class Source { Tiles, Storage, Int8, Int8Dot, Int8Matmul, Split, SplitDots };
 
 /// Fills in the kernels that source file `kSource` compiles for Highway's target `kTarget`. Returns
 /// false if the build does not contain the target or this machine lacks its instructions.
@@ -97,6 +97,7 @@ bool fill_tiles(int64_t target, Kernels& kernels);
 bool fill_storage(int64_t target, Kernels& kernels);
 bool fill_int8(Source set, int64_t target, Kernels& kernels);
 void fill_split(int64_t target, Kernels& kernels);
+void fill_split_dots(int64_t target, Kernels& kernels);
 
 }  // namespace executorch::cpu::gemm
 

@@ -1,4 +1,4 @@
-/// Products of many rows of floats, as the driver multiplies them by matrix registers of bfloat16
+/// Products of many rows of floats, as the driver multiplies them by instructions for bfloat16
 /// (split_kernels.h): panels first. Rows of A are split when a thread enters a slice; each panel is
 /// split while the one before it is multiplied, so that memory is read all the time.
 #pragma once
@@ -20,17 +20,14 @@ class SplitBlocks : public Blocks<T> {
  public:
   using Base::panel_width;
 
-  /// Whether there are such registers, and splitting costs less than they save.
+  /// Whether there are such instructions, and splitting costs less than they save.
   static bool pays(const Gemm<T>& g) {
-    // With fewer rows, dot products or tiles of multiply-adds are faster.
-    constexpr int64_t kLeastByRows = kParts<T> == 3 ? 49 : kMostAxpyRows + 1;
-    constexpr int64_t kLeastByColumns = kParts<T> == 3 ? 34 : kParts<T> == 2 ? 14 : 11;
+    const SplitKernels& split = kernels().split[kParts<T>];
     const bool by_columns = g.b.row_stride == 1 && g.b.col_stride != 1;
-    const int64_t least_rows = by_columns ? kLeastByColumns : kLeastByRows;
+    const int64_t least_rows = by_columns ? split.least_rows_by_columns : split.least_rows;
     constexpr int64_t kLeastColumns = 64, kLeastDepth = 64, kLeastPanels = 4;
-    return kernels().split[kParts<T>].multiply != nullptr && g.m >= least_rows &&
-           g.n >= kLeastColumns && g.k >= kLeastDepth &&
-           g.batch * ceil_div(g.n, kMostPanelColumns) >= kLeastPanels;
+    return split.multiply != nullptr && g.m >= least_rows && g.n >= kLeastColumns &&
+           g.k >= kLeastDepth && g.batch * ceil_div(g.n, kMostPanelColumns) >= kLeastPanels;
   }
 
   explicit SplitBlocks(const Gemm<T>& g)
@@ -120,10 +117,12 @@ class SplitBlocks : public Blocks<T> {
   /// Most elements of a K-slice: the parts of two panels and of some tiles of A fit an L2 cache.
   static constexpr int64_t kSplitDepth = 1024;
 
-  /// The number of tiles of so many rows. It is even; the tiles have nearly equal heights.
-  static int64_t tiles(int64_t rows) { return round_up(ceil_div(rows, kBlockWidth), 2); }
+  /// The number of tiles of so many rows. The tiles have nearly equal heights.
+  int64_t tiles(int64_t rows) const {
+    return round_up(ceil_div(rows, kBlockWidth), split_.tile_step);
+  }
   /// The most rows that all these tiles have together.
-  static int64_t padded(int64_t rows) { return tiles(rows) * kBlockWidth; }
+  int64_t padded(int64_t rows) const { return tiles(rows) * kBlockWidth; }
   static int64_t blocks(const KSlice& t) { return ceil_div(t.np, kBlockDepth); }
   static int64_t steps(SplitTile tile, int64_t n_tiles) {
     int64_t n = 0;

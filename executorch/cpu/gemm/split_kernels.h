@@ -1,4 +1,5 @@
-/// Products by matrix registers that multiply bfloat16 (x86's AMX).
+/// Products by instructions that multiply bfloat16: those of matrix registers (x86's AMX), or of
+/// vectors (AVX-512 BF16) where elements are bfloat16.
 ///
 /// A float is the sum of three bfloat16 numbers: the float rounded to bfloat16, what is left of it
 /// rounded, and the rest; their significands of 8 bits hold all 24 of the float's. F16 is the sum
@@ -59,7 +60,7 @@ struct PanelSplit {
 /// Tiles of rows of A times a panel of B.
 struct SplitTile {
   const uint8_t* a;       // the blocks of the first tile along k, then those of the next one
-  int64_t tiles, height;  // an even number; rows of each, at most kBlockWidth
+  int64_t tiles, height;  // at most kMostSplitTiles; rows of each, at most kBlockWidth
   const uint8_t* b;
   int64_t vectors;  // of kBlockWidth columns
   int64_t blocks;   // along k
@@ -67,15 +68,22 @@ struct SplitTile {
   PanelSplit* next;
 
   /// How often the product splits lines of `next`: `for_each_block` times for each block along k of
-  /// each group of tiles and vectors whose sums fill the registers.
+  /// each group of tiles and vectors whose sums fill the matrix registers. Products of vectors
+  /// split as many lines in fewer steps.
   int64_t steps(int64_t for_each_block) const {
-    return for_each_block * blocks * (vectors / 2 * (tiles / 2) + vectors % 2 * ceil_div(tiles, 4));
+    return for_each_block * blocks *
+           (vectors / 2 * ceil_div(tiles, 2) + vectors % 2 * ceil_div(tiles, 4));
   }
 };
 
 /// The kernels for elements that have a certain number of parts. All are null if the machine has no
-/// such registers.
+/// such instructions.
 struct SplitKernels {
+  /// The fewest rows of A for which these kernels are faster than dot products or tiles of
+  /// multiply-adds, where rows of B are contiguous, and where columns are.
+  int64_t least_rows = 0, least_rows_by_columns = 0;
+  /// The number of tiles is a multiple of this.
+  int64_t tile_step = 1;
   /// Splits `rows` rows of A, of k elements each, into the blocks of a tile of `height` rows, whose
   /// other rows become zero. Elements have the stored type if `is_stored`; otherwise they are
   /// floats.
