@@ -62,7 +62,11 @@ def _parser() -> argparse.ArgumentParser:
     add("--incremental", action=argparse.BooleanOptionalAction, default=None, help="keep keys and "
         "values of a language model inside the program; it is an error if --incremental is given "
         "and cannot be done")  # fmt: skip
-    add("--cache-dtype", choices=_DTYPES, help="the type of kept keys and values; default: float32")
+    add(
+        "--cache-dtype",
+        choices=_DTYPES,
+        help="the type of kept keys and values; default: float32, or a model's narrower type",
+    )
     add("--last-only", action="store_true", help="return the logits of the last position alone, "
         "which is all that generating text needs")  # fmt: skip
     add("--max-length", type=int, metavar="N", help="the most tokens of a text; default: what "

@@ -14,10 +14,12 @@ from tests.incremental.models import Model, Rotary, SoftCap, Triangle, Window
 
 
 def fused(
-    model: type[nn.Module], cache_dtype: torch.dtype = torch.float32
+    model: type[nn.Module],
+    cache_dtype: torch.dtype = torch.float32,
+    dtype: torch.dtype = torch.float32,
 ) -> list[tuple[str, list[str]]]:
-    """(name, operators that it stands for) of each fused call."""
-    incremental = make_incremental(exported(made(model)), cache_dtype=cache_dtype)
+    """(name, operators that it stands for) of each fused call of a model of type `dtype`."""
+    incremental = make_incremental(exported(made(model).to(dtype)), cache_dtype=cache_dtype)
     buffer = to_edge(incremental).to_executorch().buffer
     program = _C._load_program_from_buffer(buffer)
     program.load_method("forward")
@@ -45,6 +47,15 @@ def test_caches_in_half_are_not_widened_as_a_whole(dtype: torch.dtype) -> None:
     puts = [what for name, what in calls if name == "put" and "permute_copy.out" in what]
     assert len(puts) == 4
     assert all("_to_dim_order_copy.out" in what for what in puts)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_models_in_half_keep_caches_of_their_own_type(dtype: torch.dtype) -> None:
+    calls = fused(Model, dtype=dtype)
+    attention = [what for name, what in calls if name.startswith("attention")]
+    assert len(attention) == 2
+    assert all(what.count("slice_copy.Tensor_out") >= 2 for what in attention)
+    assert not any("_to_dim_order_copy.out" in what for name, what in calls if name == "put")
 
 
 def test_masks_that_depend_on_what_was_seen_are_not_computed() -> None:

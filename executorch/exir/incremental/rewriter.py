@@ -239,7 +239,10 @@ class Rewriter:
         if isinstance(value, list):
             raise NotCausalError(old, "a list of values would have to be kept")
         rows, dim = self.rows(old), value.row
-        dtype = self.cache_dtype if fake.dtype.is_floating_point else fake.dtype
+        dtype, wider = fake.dtype, torch.promote_types(fake.dtype, self.cache_dtype)
+        # What cache_dtype holds exactly keeps its own type, which takes no more memory.
+        if dtype.is_floating_point and wider != self.cache_dtype:
+            dtype = self.cache_dtype
         with self.source(old):
             if dtype == fake.dtype:
                 return self._kept(old, rows, dim)
