@@ -111,14 +111,19 @@ def is_droppable(node: Node, value: Node) -> bool:
     )
 
 
+def exact_sizes(sizes: Sequence[Any]) -> tuple[Any, ...]:
+    """Extents or strides that can be compared and hashed without adding a guard."""
+    return tuple([s.node.expr if isinstance(s, torch.SymInt) else s for s in sizes])
+
+
+def layout_key(tensor: torch.Tensor) -> tuple[Any, ...]:
+    """Equal, and hashable, for tensors of the same dtype, device, shape and strides."""
+    return tensor.dtype, tensor.device, exact_sizes(tensor.shape), exact_sizes(tensor.stride())
+
+
 def same_layout(before: torch.Tensor, after: torch.Tensor) -> bool:
     """Whether dtype, device, shape and strides are the same; adds no guards."""
-    return bool(
-        before.dtype is after.dtype
-        and before.device == after.device
-        and same_shape(before.shape, after.shape)
-        and same_shape(before.stride(), after.stride())
-    )
+    return layout_key(before) == layout_key(after)
 
 
 def _in_order(tensor: torch.Tensor, order: list[int]) -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch.fx import GraphModule, Node
 
-from executorch.exir.graph.graph_edit import compute_value, is_channels_last
+from executorch.exir.graph.graph_edit import compute_value, exact_sizes, is_channels_last
 from executorch.exir.torch_internals import HigherOrderOperator
 
 
@@ -58,7 +58,7 @@ def restore_operands(
 
 def _strides(value: object) -> object:
     if isinstance(value, torch.Tensor):
-        return tuple([s.node.expr if isinstance(s, torch.SymInt) else s for s in value.stride()])
+        return exact_sizes(value.stride())
     if isinstance(value, (tuple, list)):
         return tuple([_strides(v) for v in value])
     return None

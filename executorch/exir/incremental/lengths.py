@@ -23,6 +23,7 @@ from torch.fx import Node
 from torch.fx.node import map_arg
 
 from executorch.exir.error import first_line
+from executorch.exir.graph.graph_edit import exact_sizes
 from executorch.exir.graph.source_line import source_line
 from executorch.exir.incremental.errors import NotCausalError
 from executorch.exir.incremental.values import arguments
@@ -378,7 +379,7 @@ def _places(value: Tensor) -> int | None:
 
 
 def _without_ones(value: Tensor) -> list[Any]:
-    return [n.node.expr if isinstance(n, SymInt) else n for n in value.shape if n != 1]
+    return [n for n in exact_sizes(value.shape) if n != 1]
 
 
 def _equal(a: Tensor, b: Tensor) -> bool:

@@ -22,7 +22,7 @@ from torch import Tensor
 from torch.fx import Graph, Node
 from torch.fx.proxy import TraceError
 
-from executorch.exir.graph.graph_edit import provenance, value_of
+from executorch.exir.graph.graph_edit import layout_key, provenance, value_of
 from executorch.exir.graph.number_nodes import append_number
 from executorch.exir.incremental.errors import NotCausalError
 from executorch.exir.incremental.lengths import LengthValues, token_dims
@@ -453,7 +453,7 @@ class Rewriter:
 def _key(tree: Any) -> Any:
     """Hashable, and equal for arguments of which a call makes values of equal shapes and dtypes."""
     if isinstance(tree, Tensor):
-        return tree.dtype, tree.device, _key(tuple(tree.shape)), _key(tree.stride())
+        return layout_key(tree)
     if isinstance(tree, (torch.SymInt, torch.SymFloat, torch.SymBool)):
         return tree.node.expr
     if isinstance(tree, (list, tuple)):

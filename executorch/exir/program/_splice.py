@@ -14,7 +14,7 @@ from torch.fx.experimental.symbolic_shapes import rebind_unbacked
 from torch.fx.node import map_aggregate
 from torch.fx.traceback import NodeSource, NodeSourceAction
 
-from executorch.exir.graph.graph_edit import value_of
+from executorch.exir.graph.graph_edit import layout_key, value_of
 from executorch.exir.graph.number_nodes import append_number
 from executorch.exir.program._template import (
     NeedsFunctionalization,
@@ -351,10 +351,7 @@ class Splicer:
     def _tensor_key(self, tensor: Tensor) -> Any:
         key = self.keys.get(id(tensor))
         if key is None:
-            shape = tuple([s.node.expr if isinstance(s, SymInt) else s for s in tensor.shape])
-            strides = tensor.stride()
-            strides = tuple([s.node.expr if isinstance(s, SymInt) else s for s in strides])
-            key = self.keys[id(tensor)] = (tensor.dtype, shape, strides, tensor.device)
+            key = self.keys[id(tensor)] = layout_key(tensor)
         return key
 
     # Aliases. Views become copies, so a write is only possible to a tensor that has no views.
