@@ -157,7 +157,7 @@ class Blocks {
       next = std::min(end, begin - first + each);
       const int64_t p = first * kMostLanes,
                     p_end = std::min((first + next - begin) * kMostLanes, t.np);
-      pack_panel(t, j, p, p_end, panels + j * t.np);
+      pack_panel(t, j, panel_width(t, j), p, p_end, panels + j * t.np);
     }
   }
 
@@ -317,10 +317,11 @@ class Blocks {
     }
   }
 
-  /// Packs rows [p, p_end) of the panel at column j. Packs all rows of the slice unless columns of
-  /// B are contiguous.
-  void pack_panel(const KSlice& t, int64_t j, int64_t p, int64_t p_end, Acc* panel) const {
-    const int64_t width = panel_width(t, j), nj = std::min(width, t.nj - j);
+  /// Packs rows [p, p_end) of the panel at column j, which is `width` columns wide. Packs all rows
+  /// of the slice unless columns of B are contiguous.
+  void pack_panel(const KSlice& t, int64_t j, int64_t width, int64_t p, int64_t p_end,
+                  Acc* panel) const {
+    const int64_t nj = std::min(width, t.nj - j);
     if (g_.b_source.produce != nullptr) {
       return g_.b_source.produce(g_.b_source.matrix, t.s, t.j0 + j, nj, t.p0, t.np, panel, width);
     }

@@ -25,8 +25,8 @@ struct Sets {
   void add(int64_t target, Source set) {
     if (n < kMost && fill_int8(set, target, list[n]) && fill_tiles(target, list[n]) &&
         fill_storage(target, list[n])) {
+      if (set != Source::Int8) fill_split_dots(target, list[n]);
       if (set == Source::Int8Matmul) fill_split(target, list[n]);
-      if (set == Source::Int8Dot) fill_split_dots(target, list[n]);
       targets[n++] = target;
     }
   }

@@ -18,8 +18,6 @@ class SplitBlocks : public Blocks<T> {
       Base::pack_panel, Base::row_, Base::rows_of_a, Base::width_;
 
  public:
-  using Base::panel_width;
-
   /// Whether there are such instructions, and splitting costs less than they save.
   static bool pays(const Gemm<T>& g) {
     const SplitKernels& split = kernels().split[kParts<T>];
@@ -74,6 +72,10 @@ class SplitBlocks : public Blocks<T> {
       split_.split_rest(state.next);
     }
     return tiles(t.ni);
+  }
+
+  int64_t panel_width(const KSlice& t, int64_t j) const {
+    return std::min(round_up(t.nj - j, kBlockWidth), width_);
   }
 
   static bool panels_first() { return true; }
@@ -139,6 +141,7 @@ class SplitBlocks : public Blocks<T> {
   /// less where they are transposed, because columns of B are contiguous.
   void divide() {
     Division& d = division_;
+    d.panel_columns = width_ = kMostPanelColumns;
     d.n_slices = ceil_div(d.k, kSplitDepth);
     d.depth = round_up(ceil_div(d.k, d.n_slices), kBlockDepth);
     if (!a_in_place_) lda_ = d.depth;
@@ -230,11 +233,14 @@ class SplitBlocks : public Blocks<T> {
   }
   /// Packs the panel at column j as floats to `to`, and returns it.
   const float* floats(const KSlice& t, int64_t j, float* to) const {
-    if (by_rows_) {
-      const int64_t n = std::min(panel_width(t, j), t.nj - j);
-      row_.pack_rows(b_at(t, 0, j), g_.b.row_stride, t.np, n, to, 0, t.np);
-    } else {
-      pack_panel(t, j, 0, t.np, to);
+    const int64_t width = panel_width(t, j), n = std::min(width, t.nj - j);
+    if (!by_rows_) {
+      pack_panel(t, j, width, 0, t.np, to);
+      return to;
+    }
+    for (int64_t p = 0; p < t.np; ++p) {
+      convert(b_at(t, p, j), n, to + p * width);
+      std::fill(to + p * width + n, to + (p + 1) * width, 0.0f);
     }
     return to;
   }

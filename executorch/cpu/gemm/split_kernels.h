@@ -1,5 +1,5 @@
 /// Products by instructions that multiply bfloat16: those of matrix registers (x86's AMX), or of
-/// vectors (AVX-512 BF16) where elements are bfloat16.
+/// vectors (AVX-512 BF16, ARM's BF16) where elements are bfloat16.
 ///
 /// A float is the sum of three bfloat16 numbers: the float rounded to bfloat16, what is left of it
 /// rounded, and the rest; their significands of 8 bits hold all 24 of the float's. F16 is the sum
@@ -36,7 +36,7 @@ constexpr int kSplitsOfBlock = kParts<T> == 3 ? 2 : 1;
 /// part, the elements of A stay in order, and line r of B holds elements 2 r and 2 r + 1. Where
 /// columns of B are contiguous, the two layouts are exchanged: then B, the larger operand, need not
 /// be transposed.
-constexpr int64_t kBlockDepth = 32, kBlockWidth = 16, kPartBytes = 1024;
+constexpr int64_t kBlockDepth = 32, kBlockWidth = 16, kPairBytes = 4, kPartBytes = 1024;
 /// The most tiles of rows of A that SplitBlocks multiplies in one call.
 constexpr int64_t kMostSplitTiles = 4;
 

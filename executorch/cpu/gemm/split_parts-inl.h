@@ -11,16 +11,22 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <type_traits>
 
-#if HWY_MAX_BYTES == 64
+#undef ET_SPLITS_BFLOAT16
+#define ET_SPLITS_BFLOAT16 (HWY_MAX_BYTES == 64 || (HWY_TARGET == HWY_NEON && HWY_ARCH_ARM_A64))
+
+#if ET_SPLITS_BFLOAT16
 HWY_BEFORE_NAMESPACE();
 namespace executorch::cpu::gemm::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 using namespace executorch::cpu::HWY_NAMESPACE;
 
-using Floats = hn::FixedTag<float, 16>;
-using Ints = hn::FixedTag<int32_t, 16>;
+using Floats = hn::CappedTag<float, kBlockWidth>;
+using Ints = hn::RebindToSigned<Floats>;
+/// The pairs of a line that a vector holds.
+constexpr auto kPairsAtOnce = static_cast<int64_t>(hn::MaxLanes(Floats()));
 using VF = hn::Vec<Floats>;
 using VI = hn::Vec<Ints>;
 
@@ -37,9 +43,9 @@ HWY_INLINE VI UpperHalves(V x) {
 HWY_INLINE void StorePart(VI even, VI odd, uint8_t* to) {
   hn::Store(hn::Or(UpperHalves(even), odd), Ints(), reinterpret_cast<int32_t*>(to));
 }
-/// Stores a line of each part.
+/// Stores a vector of a line of each part.
 template <class T>
-HWY_INLINE void SplitLine(VF even, VF odd, uint8_t* to) {
+HWY_INLINE void SplitPairs(VF even, VF odd, uint8_t* to) {
   const Floats d;
 #pragma GCC unroll 3
   for (int64_t part = 0; part < kParts<T>; ++part, to += kPartBytes) {
@@ -52,36 +58,35 @@ HWY_INLINE void SplitLine(VF even, VF odd, uint8_t* to) {
 
 // ---- rows of A ----
 
-template <class T>
-HWY_INLINE void SplitRowLine(VF first, VF second, uint8_t* to) {
-  if constexpr (kParts<T> != 1) return SplitLine<T>(first, second, to);
-  const hn::Rebind<uint16_t, Ints> half;
-  auto* const line = reinterpret_cast<uint16_t*>(to);
-  hn::Store(hn::DemoteTo(half, UpperHalves(first)), half, line);
-  hn::Store(hn::DemoteTo(half, UpperHalves(second)), half, line + kBlockWidth);
-}
-
-/// Loads n elements; the lanes behind them are zero.
-template <class S>
-HWY_INLINE VF LoadFirst(const S* from, int64_t n) {
+/// Stores a line of each part of a row's next n elements; where there are fewer than kBlockDepth,
+/// zeros follow.
+template <class T, class S>
+HWY_INLINE void SplitRowLine(const S* from, int64_t n, uint8_t* to) {
   const Floats d;
-  if (n >= kBlockWidth) return LoadFloats(d, from);
-  return n <= 0 ? hn::Zero(d) : LoadFloatsN(d, from, static_cast<size_t>(n));
+  const auto load = [&](int64_t i) HWY_ATTR {
+    if (n - i >= kPairsAtOnce) return LoadFloats(d, from + i);
+    return n <= i ? hn::Zero(d) : LoadFloatsN(d, from + i, static_cast<size_t>(n - i));
+  };
+  for (int64_t i = 0; i < kBlockWidth; i += kPairsAtOnce) {
+    const VF first = load(i), second = load(i + kBlockWidth);
+    if constexpr (kParts<T> == 1) {
+      const hn::Rebind<uint16_t, Ints> half;
+      auto* const line = reinterpret_cast<uint16_t*>(to) + i;
+      hn::Store(hn::DemoteTo(half, UpperHalves(first)), half, line);
+      hn::Store(hn::DemoteTo(half, UpperHalves(second)), half, line + kBlockWidth);
+    } else {
+      SplitPairs<T>(first, second, to + i * kPairBytes);
+    }
+  }
 }
 
 template <class T, class S>
 HWY_INLINE void SplitRowsOf(const S* a, int64_t lda, int64_t rows, int64_t k, int64_t height,
                             uint8_t* to) {
-  const Floats d;
   for (int64_t i = 0; i < height; ++i, a += lda, to += kLine) {
     uint8_t* line = to;
     for (int64_t p = 0; p < k; p += kBlockDepth, line += kParts<T> * kPartBytes) {
-      const int64_t n = i < rows ? k - p : 0;
-      if (n >= kBlockDepth) {
-        SplitRowLine<T>(LoadFloats(d, a + p), LoadFloats(d, a + p + kBlockWidth), line);
-      } else {
-        SplitRowLine<T>(LoadFirst(a + p, n), LoadFirst(a + p + kBlockWidth, n - kBlockWidth), line);
-      }
+      SplitRowLine<T>(a + p, i < rows ? k - p : 0, line);
     }
   }
 }
@@ -113,7 +118,10 @@ HWY_INLINE void SplitWhole(const S* even, int64_t ld, int64_t n, uint8_t* to,
       const int64_t j = v * kBlockWidth;
       __builtin_prefetch(even + kBlockDepth * ld + j, 0, 3);
       __builtin_prefetch(odd + kBlockDepth * ld + j, 0, 3);
-      SplitLine<T>(LoadFloats(d, even + j), LoadFloats(d, odd + j), to + v * vector_bytes);
+      for (int64_t i = 0; i < kBlockWidth; i += kPairsAtOnce) {
+        SplitPairs<T>(LoadFloats(d, even + j + i), LoadFloats(d, odd + j + i),
+                      to + v * vector_bytes + i * kPairBytes);
+      }
     }
   }
 }
@@ -137,10 +145,12 @@ HWY_INLINE void SplitLinesOf(PanelSplit& s, int64_t n) {
     }
     const S* const odd = even + kPairRows<T> * s.ld;
     for (int64_t v = 0; v < s.vectors; ++v, to += vector_bytes) {
-      const int64_t j = v * kBlockWidth;
-      const VF x = p < s.k ? LoadFloats(d, even + j) : hn::Zero(d);
-      const VF y = p + kPairRows<T> < s.k ? LoadFloats(d, odd + j) : hn::Zero(d);
-      SplitLine<T>(x, y, to);
+      for (int64_t i = 0; i < kBlockWidth; i += kPairsAtOnce) {
+        const int64_t j = v * kBlockWidth + i;
+        const VF x = p < s.k ? LoadFloats(d, even + j) : hn::Zero(d);
+        const VF y = p + kPairRows<T> < s.k ? LoadFloats(d, odd + j) : hn::Zero(d);
+        SplitPairs<T>(x, y, to + i * kPairBytes);
+      }
     }
     ++s.done;
   }
@@ -170,11 +180,9 @@ HWY_INLINE void SplitColumnLines(PanelSplit& s, int64_t n) {
         __builtin_prefetch(reinterpret_cast<const char*>(from + p + ahead) + i, 0, 3);
       }
       if (kParts<T> == 1 && left >= kBlockDepth) {
-        const hn::FixedTag<uint8_t, kLine> bytes;
-        hn::Store(hn::LoadU(bytes, reinterpret_cast<const uint8_t*>(from + p)), bytes, to);
+        std::memcpy(to, from + p, kLine);
       } else {
-        SplitRowLine<T>(LoadFirst(from + p, left),
-                        LoadFirst(from + p + kBlockWidth, left - kBlockWidth), to);
+        SplitRowLine<T>(from + p, left, to);
       }
     }
   }
@@ -201,15 +209,17 @@ void SplitRest(PanelSplit& s) {
 inline void TransposeSquare(const float* square, float* to, int64_t ld) {
   const Floats d;
   constexpr int64_t kStep = kTransposedColumns<Floats>;
-  for (int64_t c = 0; c < kBlockWidth; c += kStep) {
-    TransposeColumns(d, square + c, kBlockWidth, to + c * ld, ld);
+  for (int64_t r = 0; r < kBlockWidth; r += kPairsAtOnce) {
+    for (int64_t c = 0; c < kBlockWidth; c += kStep) {
+      TransposeColumns(d, square + r * kBlockWidth + c, kBlockWidth, to + c * ld + r, ld);
+    }
   }
 }
 
 inline bool AreFinite(const float* sums, int64_t rows, int64_t width) {
   const Ints d;
   VI most = hn::Zero(d);
-  for (int64_t i = 0; i < rows * width; i += kBlockWidth) {
+  for (int64_t i = 0; i < rows * width; i += kPairsAtOnce) {
     const VI bits = hn::BitCast(d, hn::LoadU(Floats(), sums + i));
     most = hn::Max(most, hn::And(bits, hn::Set(d, 0x7FFFFFFF)));
   }
@@ -219,7 +229,7 @@ inline bool AreFinite(const float* sums, int64_t rows, int64_t width) {
 inline void StoreFinished(const Tile<float>& t, const float* sums, int64_t rows, int64_t width) {
   const Floats d;
   for (int64_t i = 0; i < rows; ++i, sums += width) {
-    for (int64_t j = 0; j < width; j += kBlockWidth) {
+    for (int64_t j = 0; j < width; j += kPairsAtOnce) {
       VF x = hn::LoadU(d, sums + j);
       if (t.partial != nullptr) x = hn::Add(x, hn::LoadU(d, t.partial + i * t.ld_partial + j));
       if (t.bias != nullptr) x = hn::Add(x, hn::LoadU(d, t.bias + j));
