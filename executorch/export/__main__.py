@@ -36,6 +36,7 @@ examples:
   python -m executorch.export model.py:example -o model.pte
   python -m executorch.export model.py:example --quantize int8 --evaluate model.py:loss --parity
   python -m executorch.export ./my-llama --quantize int4 --tokenizer ./my-llama/tokenizer.json
+  python -m executorch.export ./my-llama --dtype bfloat16 --last-only
 
 exit status: 0 exported, 1 --parity found a difference, 2 the program could not be exported
 """
@@ -62,6 +63,8 @@ def _parser() -> argparse.ArgumentParser:
     add("--incremental", action=argparse.BooleanOptionalAction, default=None, help="keep keys and "
         "values of a language model inside the program; it is an error if --incremental is given "
         "and cannot be done")  # fmt: skip
+    add("--dtype", choices=[*_DTYPES, "auto"], help="the type of a model of transformers, of its "
+        "weights and results; auto: as it was saved; default: float32")  # fmt: skip
     add(
         "--cache-dtype",
         choices=_DTYPES,
@@ -118,6 +121,8 @@ def _run(options: argparse.Namespace, step: Step, say: Step) -> tuple[dict[str, 
         _check_place("--etrecord", options.etrecord)
     if options.cache_dtype and options.incremental is False:
         raise ValueError(_NO_CACHE)
+    if options.quantize and options.dtype not in (None, "float32"):
+        raise ValueError(f"--dtype {options.dtype}: what --quantize makes computes in float32")
     tokenizer = _tokenizer(options.tokenizer) if options.tokenizer is not None else None
     evaluate = named(options.evaluate) if options.evaluate else None
     step(f"load {options.model}")
@@ -126,6 +131,7 @@ def _run(options: argparse.Namespace, step: Step, say: Step) -> tuple[dict[str, 
         random_weights=options.random_weights,
         max_length=options.max_length,
         last_only=options.last_only,
+        dtype=options.dtype,
     )
     incremental = _incremental(options, source)
     step(f"export {options.model}")

@@ -47,6 +47,7 @@ def find_source(
     random_weights: bool = False,
     max_length: int | None = None,
     last_only: bool = False,
+    dtype: str | None = None,
 ) -> Source:
     """The model behind `file.py:name`, `package.module:name`, `package.module.name`, a folder with
     a config.json, or the id of a model in the local cache of `transformers`.
@@ -54,8 +55,9 @@ def find_source(
     A name stands for a function without parameters that returns a model, (model, inputs) or
     (model, inputs, dynamic_shapes); for a module; or for a class of modules that needs no
     arguments. Inputs that are not given are inferred, and token ids get a dynamic length of at most
-    `max_length`; with `last_only` a model of such returns its last position alone. Raises
-    ValueError that says what is missing.
+    `max_length`; with `last_only` a model of such returns its last position alone. Models of
+    `transformers` that are loaded here have weights of type `dtype`: float32 if it is None, those
+    of the folder if it is "auto". Raises ValueError that says what is missing.
     """
     if max_length is not None and max_length < 1:
         raise ValueError(f"--max-length: expected at least 1, found {max_length}")
@@ -63,9 +65,10 @@ def find_source(
     if place is None:
         from executorch.export.transformers_models import transformers_source
 
-        return transformers_source(spec, random_weights, max_length, last_only)
-    if random_weights:
-        raise ValueError(f"--random-weights is for models of transformers; {spec} makes its own")
+        return transformers_source(spec, random_weights, max_length, last_only, dtype)
+    for option, value in (("--random-weights", random_weights), ("--dtype", dtype)):
+        if value:
+            raise ValueError(f"{option} is for models of transformers; {spec} makes its own")
     source = _named_source(place, max_length)
     if last_only:
         if not source.takes_tokens or not isinstance(source.model, nn.Module):

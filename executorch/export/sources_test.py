@@ -158,6 +158,7 @@ def test_an_import_path_may_have_dots_alone() -> None:
         (f"{__file__}:Text", {"max_length": LENGTH + 1}, f"takes at most {LENGTH}"),
         (f"{__file__}:Text", {"max_length": 0}, "expected at least 1"),
         (f"{__file__}:Text", {"random_weights": True}, "makes its own"),
+        (f"{__file__}:Text", {"dtype": "float16"}, "--dtype is for models of transformers"),
         (f"{__file__}:given", {"max_length": 4}, "these are given"),
         (__file__, {}, "expected .*:NAME"),
         ("no/such-model", {}, "nothing is downloaded"),

@@ -35,9 +35,14 @@ class Logits(nn.Module):
 
 
 def transformers_source(
-    name: str, random_weights: bool, max_length: int | None, last_only: bool
+    name: str,
+    random_weights: bool,
+    max_length: int | None,
+    last_only: bool,
+    dtype: str | None = None,
 ) -> Source:
-    """The causal language model in the folder `name`, or with that id in the local cache."""
+    """The causal language model in the folder `name`, or with that id in the local cache. Its
+    weights have the type `dtype`, or "auto", that of the stored ones."""
     os.environ.setdefault("HF_HUB_OFFLINE", "1")  # nothing is downloaded
     try:
         import transformers
@@ -49,7 +54,7 @@ def transformers_source(
     transformers.logging.set_verbosity_error()
     logging.getLogger("transformers").setLevel(logging.ERROR)
     config = _config(name)
-    model = _model(name, config, random_weights).eval()
+    model = _model(name, config, random_weights, dtype or "float32").eval()
     return source_of(model, max_length, last_only)
 
 
@@ -100,15 +105,17 @@ def _config(name: str) -> Any:
         ) from error
 
 
-def _model(name: str, config: Any, random_weights: bool) -> Any:
+def _model(name: str, config: Any, random_weights: bool, dtype: str) -> Any:
     from transformers import AutoModelForCausalLM
 
     try:
         if random_weights:
             torch.manual_seed(0)
-            return AutoModelForCausalLM.from_config(config, dtype=torch.float32)
+            stored = config.dtype or torch.float32
+            made = stored if dtype == "auto" else getattr(torch, dtype)
+            return AutoModelForCausalLM.from_config(config, dtype=made)
         return AutoModelForCausalLM.from_pretrained(
-            name, config=config, local_files_only=True, dtype=torch.float32
+            name, config=config, local_files_only=True, dtype=dtype
         )
     except (OSError, ValueError) as error:
         first = first_line(error)

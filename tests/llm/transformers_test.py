@@ -348,6 +348,31 @@ def test_a_model_without_a_longest_text_takes_one() -> None:
     assert source_of(model, 12).constant_methods["get_max_seq_len"] == 12
 
 
+@pytest.mark.parametrize(
+    ("dtype", "expected"),
+    [("auto", torch.bfloat16), ("float16", torch.float16), (None, torch.float32)],
+)
+def test_programs_have_the_type_that_is_asked_for(
+    dtype: str | None, expected: torch.dtype, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model_of("llama").to(torch.bfloat16).save_pretrained(tmp_path)
+    path = tmp_path / "model.pte"
+    arguments = [str(tmp_path), "-o", str(path), "--last-only", "--parity", "--json"]
+    assert main([*arguments, *(["--dtype", dtype] if dtype else [])]) == 0
+    said = json.loads(capsys.readouterr().out)
+    assert said["incremental"] and said["parity"]["passed"]
+    method = Runtime.get().load_program(path.read_bytes()).load_method("forward")
+    assert method is not None
+    assert method.execute([torch.tensor([[1, 2, 3]])])[0].dtype == expected
+
+
+def test_what_is_quantized_computes_in_float32(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([str(tmp_path), "--dtype", "bfloat16", "--quantize", "int8"]) == 2
+    assert "--quantize makes computes in float32" in capsys.readouterr().err
+
+
 def test_weights_that_are_not_there_are_asked_for(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
