@@ -134,6 +134,8 @@ def scaled(make: Callable[[Maker], list[list[Any]]]) -> Callable[[Maker], list[l
     def with_alpha(m: Maker) -> list[list[Any]]:
         alphas = [1, 2, -0.5] if m.dtype.is_floating_point else [1, 3]
         scaled_too = [args + [alpha] for args in make(m)[:-1] for alpha in alphas]
+        if m.dtype == torch.bool:  # any alpha but 0 is True
+            scaled_too += [[m(3, 40), m(3, 40), alpha] for alpha in (-1, 256, 0)]
         return [make(m)[-1] + [1], *scaled_too]  # eager may fuse: no scaled infinities
 
     return with_alpha
@@ -207,6 +209,9 @@ row(
     lambda m: [
         [m.mask(3, 40), m(3, 40), m(3, 40)],
         [m.mask(3, 1), m(5), m()],
+        [m.mask(3, 700), m(700), m(3, 1)],
+        [m.mask(700), m(3, 700), m()],
+        [m.mask(), m(3, 40), m(3, 40)],
         [m.mask(2, 3, 4, 5), m.last(2, 3, 4, 5), m.last(2, 3, 4, 5)],
     ],
 )

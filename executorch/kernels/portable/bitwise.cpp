@@ -13,27 +13,14 @@ namespace {
 bool is_bool(const Tensor& t) {
   return t.scalar_type() == ScalarType::Bool;
 }
-bool is_bool(const Scalar& s) {
-  return s.isBoolean();
-}
 
 template <class B, class F>
 Tensor& bitwise(KernelRuntimeContext& ctx, const char* op, const Tensor& a, const B& b, Tensor& out,
                 const F& f) {
-  const Rules rules{.op = op, .allow_float = false};
-  if (is_bool(a) && is_bool(b) && is_bool(out)) {
-    return elementwise_in_bool(
-        ctx, rules, out, [f](bool x, bool y) { return f(x, y); }, a, b);
-  }
-  return elementwise<Kinds::Int>(ctx, rules, out, f, a, b);
+  return elementwise<Kinds::IntAndNarrow>(ctx, {.op = op, .allow_float = false}, out, f, a, b);
 }
 
-/// The mask is a data member, because compilers recognize `!a` in other forms and do not vectorize
-/// it.
-struct Not {
-  bool mask = true;
-  bool operator()(bool a) const { return static_cast<bool>(a ^ mask); }
-};
+constexpr auto kNot = [](bool a) { return !a; };
 
 /// A logical operator, computed from whether its operands are zero.
 template <class F, class... In>
@@ -100,17 +87,18 @@ Tensor& bitwise_right_shift_Tensor_Scalar_out(KernelRuntimeContext& ctx, const T
 
 Tensor& bitwise_not_out(KernelRuntimeContext& ctx, const Tensor& self, Tensor& out) {
   const Rules rules{.op = "bitwise_not.out", .allow_float = false};
-  if (is_bool(self) && is_bool(out)) return elementwise_in_bool(ctx, rules, out, Not(), self);
+  if (is_bool(self) && is_bool(out)) return elementwise_in_bool(ctx, rules, out, kNot, self);
   if (is_bool(self)) {
     return elementwise<Kinds::Int>(
         ctx, rules, out, [](int64_t a) { return static_cast<int64_t>(a == 0); }, self);
   }
-  return elementwise<Kinds::Int>(
-      ctx, rules, out, [](int64_t a) { return ~a; }, self);
+  return elementwise<Kinds::IntAndNarrow>(
+      ctx, rules, out,
+      [](auto a) { return static_cast<decltype(a)>(a ^ static_cast<decltype(a)>(-1)); }, self);
 }
 
 Tensor& logical_not_out(KernelRuntimeContext& ctx, const Tensor& self, Tensor& out) {
-  return logical(ctx, "logical_not.out", out, Not(), self);
+  return logical(ctx, "logical_not.out", out, kNot, self);
 }
 
 #define ET_LOGICAL(name, operation)                                                                \

@@ -5,29 +5,38 @@
 #include <executorch/kernels/portable/tables.h>
 #include <executorch/runtime/kernel/boxing.h>
 
+#include <functional>
+
 namespace torch::executor::native {
 
 using namespace internal;
 
-#define ET_COMPARISON(name, operation)                                                          \
+namespace {
+
+/// self compared with other, a tensor or a number, by one of the functions of <functional>.
+template <class F, class B>
+Tensor& compare(KernelRuntimeContext& ctx, const char* op, const Tensor& self, const B& other,
+                Tensor& out) {
+  return elementwise<Kinds::AllAndNarrow>(ctx, {.op = op, .to_bool = true}, out, F(), self, other);
+}
+
+}  // namespace
+
+#define ET_COMPARISON(name, function)                                                           \
   Tensor& name##_tensor_out(KernelRuntimeContext& ctx, const Tensor& self, const Tensor& other, \
                             Tensor& out) {                                                      \
-    return elementwise(                                                                         \
-        ctx, {.op = #name ".Tensor_out", .to_bool = true}, out,                                 \
-        [](auto a, auto b) { return a operation b; }, self, other);                             \
+    return compare<function>(ctx, #name ".Tensor_out", self, other, out);                       \
   }                                                                                             \
   Tensor& name##_scalar_out(KernelRuntimeContext& ctx, const Tensor& self, const Scalar& other, \
                             Tensor& out) {                                                      \
-    return elementwise(                                                                         \
-        ctx, {.op = #name ".Scalar_out", .to_bool = true}, out,                                 \
-        [](auto a, auto b) { return a operation b; }, self, other);                             \
+    return compare<function>(ctx, #name ".Scalar_out", self, other, out);                       \
   }
-ET_COMPARISON(eq, ==)
-ET_COMPARISON(ne, !=)
-ET_COMPARISON(lt, <)
-ET_COMPARISON(le, <=)
-ET_COMPARISON(gt, >)
-ET_COMPARISON(ge, >=)
+ET_COMPARISON(eq, std::equal_to<>)
+ET_COMPARISON(ne, std::not_equal_to<>)
+ET_COMPARISON(lt, std::less<>)
+ET_COMPARISON(le, std::less_equal<>)
+ET_COMPARISON(gt, std::greater<>)
+ET_COMPARISON(ge, std::greater_equal<>)
 #undef ET_COMPARISON
 
 Tensor& isnan_out(KernelRuntimeContext& ctx, const Tensor& self, Tensor& out) {

@@ -40,6 +40,18 @@ bool require_alpha(KernelRuntimeContext& ctx, const char* op, const Scalar& alph
   return require_fits(ctx, op, "-alpha", Scalar(negated), common);
 }
 
+constexpr auto kAdd = [](auto x, auto y) { return wrapping_add(x, y); };
+constexpr auto kSubtract = [](auto x, auto y) { return wrapping_sub(x, y); };
+struct AddScaled {
+  double scale;
+  int64_t int_scale;
+  template <class C>
+  C operator()(C x, C y) const {
+    return wrapping_add(
+        x, wrapping_mul(kIsInt<C> ? static_cast<C>(int_scale) : static_cast<C>(scale), y));
+  }
+};
+
 /// a + alpha * b, or a - alpha * b.
 template <class A, class B>
 Tensor& add_scaled(KernelRuntimeContext& ctx, const Rules& rules, const A& a, const B& b,
@@ -48,23 +60,16 @@ Tensor& add_scaled(KernelRuntimeContext& ctx, const Rules& rules, const A& a, co
   if (!require_alpha(ctx, rules.op, alpha, subtract, common)) return out;
   if (scalar_as<double>(alpha) == 1.0) {
     if (subtract) {
-      return arithmetic<Kinds::AllAndInt32, Arithmetic::Subtract>(
-          ctx, rules, out, [](auto x, auto y) { return wrapping_sub(x, y); }, a, b);
+      return arithmetic<Kinds::AllAndNarrow, Arithmetic::Subtract>(ctx, rules, out, kSubtract, a,
+                                                                   b);
     }
-    return arithmetic<Kinds::AllAndInt32, Arithmetic::Add>(
-        ctx, rules, out, [](auto x, auto y) { return wrapping_add(x, y); }, a, b);
+    return arithmetic<Kinds::AllAndNarrow, Arithmetic::Add>(ctx, rules, out, kAdd, a, b);
   }
-  const double scale = subtract ? -scalar_as<double>(alpha) : scalar_as<double>(alpha);
-  const int64_t int_scale =
-      subtract ? wrapping_sub<int64_t>(0, scalar_as<int64_t>(alpha)) : scalar_as<int64_t>(alpha);
-  return elementwise(
-      ctx, rules, out,
-      [scale, int_scale](auto x, auto y) {
-        using C = decltype(x);
-        return wrapping_add(
-            x, wrapping_mul(kIsInt<C> ? static_cast<C>(int_scale) : static_cast<C>(scale), y));
-      },
-      a, b);
+  const double scale = scalar_as<double>(alpha);
+  const int64_t int_scale = common == ScalarType::Bool ? scale != 0 : scalar_as<int64_t>(alpha);
+  const AddScaled f = subtract ? AddScaled{-scale, wrapping_sub<int64_t>(0, int_scale)}
+                               : AddScaled{scale, int_scale};
+  return elementwise<Kinds::AllAndNarrow>(ctx, rules, out, f, a, b);
 }
 
 /// An operation that divides integers, so that a divisor may be zero.
@@ -116,7 +121,6 @@ constexpr auto kMinimum = [](auto x, auto y) { return min_or_nan(x, y); };
 constexpr int64_t kPowerSteps = 4;
 constexpr auto kPower = [](auto x, auto y) { return power(x, y); };
 constexpr auto kClamp = [](auto x, auto lo, auto hi) { return min_or_nan(max_or_nan(x, lo), hi); };
-constexpr auto kSelect = [](auto c, auto x, auto y) { return c != 0 ? x : y; };
 
 template <class Bound>
 Tensor& clamp(KernelRuntimeContext& ctx, const char* op, const Tensor& self,
@@ -146,12 +150,14 @@ Tensor& clamp(KernelRuntimeContext& ctx, const char* op, const Tensor& self,
     }
   }
   if (min.has_value() && max.has_value()) {
-    return elementwise(ctx, rules, out, kClamp, self, *min, *max);
+    return elementwise<Kinds::AllAndNarrow>(ctx, rules, out, kClamp, self, *min, *max);
   }
-  if (min.has_value()) return elementwise(ctx, rules, out, kMaximum, self, *min);
+  if (min.has_value()) {
+    return elementwise<Kinds::AllAndNarrow>(ctx, rules, out, kMaximum, self, *min);
+  }
   ET_REQUIRE(ctx, max.has_value(), InvalidArgument, out,
              "%s: both min and max are None; at least one is needed", op);
-  return elementwise(ctx, rules, out, kMinimum, self, *max);
+  return elementwise<Kinds::AllAndNarrow>(ctx, rules, out, kMinimum, self, *max);
 }
 
 /// `value` as a number of the category of `type`, so that it does not take part in promotion: a
@@ -219,8 +225,8 @@ Tensor& mul_out(KernelRuntimeContext& ctx, const Tensor& self, const Tensor& oth
   if (is_complex(out.scalar_type())) {
     return complex_arithmetic(ctx, "mul.out", ComplexOp::Multiply, self, other, 1, out);
   }
-  return arithmetic<Kinds::AllAndInt32, Arithmetic::Multiply>(ctx, {.op = "mul.out"}, out,
-                                                              kMultiply, self, other);
+  return arithmetic<Kinds::AllAndNarrow, Arithmetic::Multiply>(ctx, {.op = "mul.out"}, out,
+                                                               kMultiply, self, other);
 }
 
 Tensor& mul_scalar_out(KernelRuntimeContext& ctx, const Tensor& self, const Scalar& other,
@@ -228,8 +234,8 @@ Tensor& mul_scalar_out(KernelRuntimeContext& ctx, const Tensor& self, const Scal
   if (is_complex(out.scalar_type())) {
     return complex_arithmetic(ctx, "mul.Scalar_out", ComplexOp::Multiply, self, other, 1, out);
   }
-  return arithmetic<Kinds::AllAndInt32, Arithmetic::Multiply>(ctx, {.op = "mul.Scalar_out"}, out,
-                                                              kMultiply, self, other);
+  return arithmetic<Kinds::AllAndNarrow, Arithmetic::Multiply>(ctx, {.op = "mul.Scalar_out"}, out,
+                                                               kMultiply, self, other);
 }
 
 Tensor& div_out(KernelRuntimeContext& ctx, const Tensor& self, const Tensor& other, Tensor& out) {
@@ -318,14 +324,14 @@ Tensor& pow_Scalar_out(KernelRuntimeContext& ctx, const Scalar& self, const Tens
 
 Tensor& maximum_out(KernelRuntimeContext& ctx, const Tensor& self, const Tensor& other,
                     Tensor& out) {
-  return arithmetic<Kinds::All, Arithmetic::Maximum>(ctx, {.op = "maximum.out"}, out, kMaximum,
-                                                     self, other);
+  return arithmetic<Kinds::AllAndNarrow, Arithmetic::Maximum>(ctx, {.op = "maximum.out"}, out,
+                                                              kMaximum, self, other);
 }
 
 Tensor& minimum_out(KernelRuntimeContext& ctx, const Tensor& self, const Tensor& other,
                     Tensor& out) {
-  return arithmetic<Kinds::All, Arithmetic::Minimum>(ctx, {.op = "minimum.out"}, out, kMinimum,
-                                                     self, other);
+  return arithmetic<Kinds::AllAndNarrow, Arithmetic::Minimum>(ctx, {.op = "minimum.out"}, out,
+                                                              kMinimum, self, other);
 }
 
 Tensor& atan2_out(KernelRuntimeContext& ctx, const Tensor& self, const Tensor& other, Tensor& out) {
@@ -350,8 +356,8 @@ Tensor& where_out(KernelRuntimeContext& ctx, const Tensor& condition, const Tens
   const ScalarType type = condition.scalar_type();
   ET_REQUIRE(ctx, type == ScalarType::Bool || type == ScalarType::Byte, InvalidArgument, out,
              "where.self_out: the condition is %s, expected Bool", toString(type));
-  return elementwise<Kinds::AllAndInt32>(ctx, {.op = "where.self_out", .condition_first = true},
-                                         out, kSelect, condition, self, other);
+  return elementwise<Kinds::AllAndNarrow>(ctx, {.op = "where.self_out", .condition_first = true},
+                                          out, Select(), condition, self, other);
 }
 
 Tensor& masked_fill_scalar_out(KernelRuntimeContext& ctx, const Tensor& self, const Tensor& mask,
@@ -361,8 +367,9 @@ Tensor& masked_fill_scalar_out(KernelRuntimeContext& ctx, const Tensor& self, co
              "%s: the mask is %s, expected Bool", kOp, toString(mask.scalar_type()));
   Scalar typed;
   if (!value_for(ctx, kOp, self.scalar_type(), value, typed)) return out;
-  return elementwise(ctx, {.op = kOp, .condition_first = true, .exact_out = true}, out, kSelect,
-                     mask, typed, self);
+  return elementwise<Kinds::AllAndNarrow>(ctx,
+                                          {.op = kOp, .condition_first = true, .exact_out = true},
+                                          out, Select(), mask, typed, self);
 }
 
 Tensor& fill_scalar_out(KernelRuntimeContext& ctx, const Tensor& self, const Scalar& value,

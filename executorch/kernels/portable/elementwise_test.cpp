@@ -35,6 +35,55 @@ TEST_F(Elementwise, WrapsIntsThatOverflowWhicheverTypeTheyAreComputedIn) {
   EXPECT_TENSOR_EQ(out, ints.make({2}, {highest, 7}));
 }
 
+/// Expects what arithmetic of int gives, modulo 256, for every pair of elements of T.
+template <class T, class Factory>
+void expect_arithmetic_of_all_pairs(KernelRuntimeContext& ctx, Factory& make) {
+  Tensor a = make.zeros({256, 1}), b = make.zeros({256}), out = make.zeros({256, 256});
+  for (int i = 0; i < 256; ++i) {
+    a.template mutable_data_ptr<T>()[i] = b.template mutable_data_ptr<T>()[i] = static_cast<T>(i);
+  }
+  const auto expect = [&](const char* what, const auto& f) {
+    for (int i = 0; i < 256 * 256; ++i) {
+      const int x = static_cast<T>(i / 256), y = static_cast<T>(i % 256);
+      ASSERT_EQ(out.template const_data_ptr<T>()[i], static_cast<T>(f(x, y)))
+          << what << " of " << x << " and " << y;
+    }
+  };
+  const Scalar one{int64_t{1}}, three{int64_t{3}};
+  add_out(ctx, a, b, one, out);
+  expect("add", [](int x, int y) { return x + y; });
+  add_out(ctx, a, b, three, out);
+  expect("add with alpha", [](int x, int y) { return x + 3 * y; });
+  sub_out(ctx, a, b, one, out);
+  expect("sub", [](int x, int y) { return x - y; });
+  mul_out(ctx, a, b, out);
+  expect("mul", [](int x, int y) { return x * y; });
+  maximum_out(ctx, a, b, out);
+  expect("maximum", [](int x, int y) { return x > y ? x : y; });
+  minimum_out(ctx, a, b, out);
+  expect("minimum", [](int x, int y) { return x < y ? x : y; });
+  lt_tensor_out(ctx, a, b, out);
+  expect("lt", [](int x, int y) { return x < y; });
+  bitwise_xor_Tensor_out(ctx, a, b, out);
+  expect("bitwise_xor", [](int x, int y) { return x ^ y; });
+}
+
+TEST_F(Elementwise, ComputesBytesModulo256AndComparesThemWithTheirSigns) {
+  expect_arithmetic_of_all_pairs<uint8_t>(ctx, bytes);
+  expect_arithmetic_of_all_pairs<int8_t>(ctx, chars);
+}
+
+TEST_F(Elementwise, AnyAlphaButZeroIsTrueAmongBools) {
+  Tensor a = bools.make({2}, {true, false}), b = bools.make({2}, {true, true});
+  Tensor out = bools.zeros({2});
+  for (const int64_t alpha : {-1, 256}) {
+    add_out(ctx, a, b, alpha, out);
+    EXPECT_TENSOR_EQ(out, bools.make({2}, {true, true}));
+  }
+  add_out(ctx, a, b, int64_t{0}, out);
+  EXPECT_TENSOR_EQ(out, a);
+}
+
 TEST_F(Elementwise, BroadcastsAcrossManyChunksAndRows) {
   // Longer than a chunk, in rows long enough to be walked one by one, and not a multiple of both.
   const int32_t rows = 37, columns = 1031;
@@ -173,6 +222,8 @@ TEST_F(Elementwise, SelectsByACondition) {
   Tensor out = floats.zeros({2, 2});
   where_out(ctx, bools.make({2, 1}, {1, 0}), floats.make({2}, {1, 2}), floats.full({}, -1), out);
   EXPECT_TENSOR_EQ(out, floats.make({2, 2}, {1, 2, -1, -1}));
+  where_out(ctx, bytes.make({2, 1}, {0, 200}), floats.make({2}, {1, 2}), floats.full({}, -1), out);
+  EXPECT_TENSOR_EQ(out, floats.make({2, 2}, {-1, -1, 1, 2}));
   Tensor masked = longs.zeros({2});
   masked_fill_scalar_out(ctx, longs.make({2}, {1, 2}), bools.make({2}, {1, 0}), Scalar(5.0),
                          masked);
@@ -245,6 +296,9 @@ TEST_F(Elementwise, AnyByteButZeroIsTrue) {
   expect("bitwise xor", {1, 0, 1, 0}, [&](Tensor& out) { bitwise_xor_Tensor_out(ctx, a, b, out); });
   expect("not", {1, 0, 0, 0}, [&](Tensor& out) { bitwise_not_out(ctx, a, out); });
   expect("equal", {0, 1, 0, 1}, [&](Tensor& out) { eq_tensor_out(ctx, a, b, out); });
+  expect("mul", {0, 1, 0, 1}, [&](Tensor& out) { mul_out(ctx, a, b, out); });
+  expect("maximum", {1, 1, 1, 1}, [&](Tensor& out) { maximum_out(ctx, a, b, out); });
+  expect("where", {1, 1, 0, 1}, [&](Tensor& out) { where_out(ctx, a, b, b, out); });
 }
 
 TEST_F(Elementwise, RefusesBoundsBeyondIntegers) {

@@ -69,11 +69,13 @@ constexpr ScalarType opmath_of(ScalarType type) {
   return type == ScalarType::Double ? type : ScalarType::Float;
 }
 
-/// `value` without its fraction, clamped to the range of int64; 0 for NaN.
-int64_t nearest_int64(double value) {
-  if (value >= 0x1p63) return std::numeric_limits<int64_t>::max();
-  if (value <= -0x1p63) return std::numeric_limits<int64_t>::min();
-  return value == value ? static_cast<int64_t>(value) : 0;
+/// `value` without its fraction, clamped to the range of C; 0 for NaN.
+template <class C>
+C nearest(double value) {
+  constexpr C kLeast = std::numeric_limits<C>::min(), kMost = std::numeric_limits<C>::max();
+  if (value >= static_cast<double>(kMost)) return kMost;
+  if (value <= static_cast<double>(kLeast)) return kLeast;
+  return value == value ? static_cast<C>(value) : C{0};
 }
 
 /// min(max(self, low), high); NaN stays. The bounds are of integers too where `self` is.
@@ -83,8 +85,7 @@ Tensor& clamped(KernelRuntimeContext& ctx, const char* op, const Tensor& self, d
   const auto clamp = [=](auto x) {
     using C = decltype(x);
     if constexpr (kIsInt<C>) {
-      const C least = nearest_int64(low), most = nearest_int64(high);
-      return std::min(std::max(x, least), most);
+      return std::min(std::max(x, nearest<C>(low)), nearest<C>(high));
     } else {
       return min_or_nan(max_or_nan(x, static_cast<C>(low)), static_cast<C>(high));
     }
@@ -124,7 +125,7 @@ Tensor& tanh_out(KernelRuntimeContext& ctx, const Tensor& self, Tensor& out) {
 
 Tensor& sigmoid_out(KernelRuntimeContext& ctx, const Tensor& self, Tensor& out) {
   return activation(ctx, float_rules("sigmoid.out"), self, out, {Activation::Kind::Sigmoid},
-                    [](double x) { return 1 / (1 + std::exp(-x)); });
+                    InnerLoop{activation_of_doubles});
 }
 
 #define ET_ROUNDING_OP(name, expression)                                              \
@@ -139,11 +140,12 @@ ET_ROUNDING_OP(trunc, std::trunc(x))
 
 Tensor& abs_out(KernelRuntimeContext& ctx, const Tensor& self, Tensor& out) {
   if (is_complex(self.scalar_type())) return complex_abs(ctx, self, out);
-  return elementwise(
+  return elementwise<Kinds::AllAndNarrow>(
       ctx, {.op = "abs.out", .allow_bool = false}, out,
       [](auto x) {
-        if constexpr (kIsInt<decltype(x)>) {
-          return x < 0 ? wrapping_sub<int64_t>(0, x) : x;
+        using C = decltype(x);
+        if constexpr (kIsInt<C>) {
+          return x > 0 ? x : wrapping_sub(C{0}, x);
         } else {
           return std::fabs(x);
         }

@@ -1,6 +1,6 @@
 /// Integer and floating arithmetic with PyTorch's results and without undefined behaviour:
 /// integers wrap; a division by zero among integers sets a flag and gives 0.
-/// Every function takes int64_t, int32_t, float or double.
+/// Every function takes float, double and integers of any width; sums and products take Bool, too.
 #pragma once
 
 #include <cmath>
@@ -10,15 +10,26 @@
 namespace torch::executor::native::internal {
 
 template <class C>
-constexpr bool kIsInt = std::is_same_v<C, int64_t> || std::is_same_v<C, int32_t>;
+constexpr bool kIsInt = std::is_integral_v<C>;
 
+/// The type in which arithmetic of C wraps. Narrower ones would be promoted to int, which overflows.
 template <class C>
-using Unsigned = std::make_unsigned_t<C>;
+using Unsigned = std::conditional_t<sizeof(C) == 8, uint64_t, uint32_t>;
+
+/// `a` as a C: modulo 2^n, and for bool whether it is not 0.
+template <class C>
+C wrapped(Unsigned<C> a) {
+  if constexpr (std::is_same_v<C, bool>) {
+    return a != 0;
+  } else {
+    return static_cast<C>(a);
+  }
+}
 
 template <class C>
 C wrapping_add(C a, C b) {
   if constexpr (kIsInt<C>) {
-    return static_cast<C>(Unsigned<C>(a) + Unsigned<C>(b));
+    return wrapped<C>(Unsigned<C>(a) + Unsigned<C>(b));
   } else {
     return a + b;
   }
@@ -27,7 +38,7 @@ C wrapping_add(C a, C b) {
 template <class C>
 C wrapping_sub(C a, C b) {
   if constexpr (kIsInt<C>) {
-    return static_cast<C>(Unsigned<C>(a) - Unsigned<C>(b));
+    return wrapped<C>(Unsigned<C>(a) - Unsigned<C>(b));
   } else {
     return a - b;
   }
@@ -36,7 +47,7 @@ C wrapping_sub(C a, C b) {
 template <class C>
 C wrapping_mul(C a, C b) {
   if constexpr (kIsInt<C>) {
-    return static_cast<C>(Unsigned<C>(a) * Unsigned<C>(b));
+    return wrapped<C>(Unsigned<C>(a) * Unsigned<C>(b));
   } else {
     return a * b;
   }

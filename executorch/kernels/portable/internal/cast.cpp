@@ -102,7 +102,11 @@ void cast_run(const S* src, int64_t src_stride, T* dst, int64_t dst_stride, int6
     }
   } else if (src_stride == 0) {
     const T value = n > 0 ? cast<T>(src[0]) : T{};
-    for (int64_t i = 0; i < n; ++i) dst[i * dst_stride] = value;
+    if (dst_stride == 1) {
+      for (int64_t i = 0; i < n; ++i) dst[i] = value;
+    } else {
+      for (int64_t i = 0; i < n; ++i) dst[i * dst_stride] = value;
+    }
   } else {
     for (int64_t i = 0; i < n; ++i) dst[i * dst_stride] = cast<T>(src[i * src_stride]);
   }
@@ -119,6 +123,11 @@ void convert_through(const char* src, ScalarType src_type, int64_t src_stride, c
     load(src + i * src_step, src_type, src_stride, m, chunk);
     store(chunk, m, dst + i * dst_step, dst_type, dst_stride);
   }
+}
+
+/// Whether `t` is Bool or an integer of 8 or 16 bits.
+bool is_short(ScalarType t) {
+  return !is_float(t) && elementSize(t) < sizeof(int32_t);
 }
 
 /// The parts of a complex number follow each other in memory.
@@ -167,6 +176,10 @@ void convert(const void* src, ScalarType src_type, int64_t src_stride, void* dst
   if (is_complex(src_type) || is_complex(dst_type)) {
     return convert_parts(static_cast<const char*>(src), src_type, src_stride,
                          static_cast<char*>(dst), dst_type, dst_stride, n);
+  }
+  if (is_short(src_type) && is_short(dst_type)) {
+    return convert_through<int32_t>(static_cast<const char*>(src), src_type, src_stride,
+                                    static_cast<char*>(dst), dst_type, dst_stride, n);
   }
   // Integers become floats directly: those of UInt64 need not fit int64_t.
   const bool exact = !is_float(src_type) && is_float(dst_type);

@@ -5,6 +5,8 @@
 ///   int64_t  Byte Char Short Int Long Bool UInt16 UInt32 UInt64 (narrower results wrap on store)
 ///   float    Float Half BFloat16
 ///   double   Double
+/// Elementwise operators for which it is exact also compute in Bool and narrow integers as they are
+/// (with_narrow).
 ///
 /// A selection of operators for a selection of types (DTYPE_SELECTIVE_BUILD, see
 /// executorch/codegen/selected_kernels.py) compiles these sources once more, with ET_SELECTED_TYPES
@@ -159,6 +161,20 @@ bool with_dtype(ScalarType t, F&& f) {
     default:
       return false;
   }
+}
+
+/// The same for Bool and for integers narrower than int64_t of which eager PyTorch has every
+/// operator.
+template <class F>
+bool with_narrow(ScalarType t, F&& f) {
+  const bool is_narrow = t == ScalarType::Byte || t == ScalarType::Char || t == ScalarType::Short ||
+                         t == ScalarType::Int || t == ScalarType::Bool;
+  return is_narrow && with_dtype(t, [&](auto tag) {
+           using T = decltype(tag);
+           if constexpr (std::is_integral_v<T> && (sizeof(T) < 4 || std::is_same_v<T, int32_t>)) {
+             f(tag);
+           }
+         });
 }
 
 /// An element of a Bool tensor. It may be any byte; all but 0 mean true.

@@ -3,6 +3,8 @@
 #include <executorch/cpu/nn/stream.h>
 #include <executorch/cpu/threadpool.h>
 
+#include <algorithm>
+
 namespace torch::executor::native::internal {
 namespace {
 
@@ -85,6 +87,7 @@ bool prepare(KernelRuntimeContext& ctx, const Rules& rules, Tensor& out,
   const int64_t in_double = pass.compute == Compute::Double ? 8 : 1;
   ctx.add_steps(steps_of(Size(out.numel()) * rules.steps * in_double));
   pass.to_bool = rules.to_bool;
+  pass.condition_first = rules.condition_first;
   pass.out = out.mutable_data_ptr();
   pass.out_type = out.scalar_type();
   pass.loop = Loop(shape);
@@ -114,12 +117,17 @@ namespace {
 /// Row of the innermost dim); converted from a dense array; or gathered in a buffer.
 enum class Read { Constant, Dense, Row, Convert, Gather };
 
-/// A pass in the compute type C.
+/// A pass in the compute type C. uint8_t and uint16_t stand for all types of that many bytes; the
+/// common type is the compute type.
 template <class C>
 class Runner {
  public:
   Runner(const Pass& pass, InnerLoop inner_loop, const void* function)
-      : pass_(pass), loop_(pass.loop), inner_loop_(inner_loop), function_(function) {
+      : pass_(pass),
+        loop_(pass.loop),
+        inner_loop_(inner_loop),
+        function_(function),
+        type_(kInCommonType ? pass.common : scalar_type_of(kComputeOf<C>)) {
     row_ = loop_.ndim > 0 ? loop_.sizes[loop_.ndim - 1] : 1;
     by_rows_ = loop_.ndim > 1 && row_ >= kMinRow;
     out_size_ = static_cast<int64_t>(elementSize(pass.out_type));
@@ -132,7 +140,7 @@ class Runner {
     }
     past_ = out_dense_ && executorch::cpu::overflows_caches(loop_.numel * moved);
     // A result of another type than the common one is rounded to the common one first.
-    rounds_ = !pass.to_bool && pass.out_type != pass.common && pass.common != kComputeType;
+    rounds_ = !pass.to_bool && pass.out_type != pass.common && pass.common != type_;
     in_place_ = out_dense_ && !past_ && !rounds_ && pass.out_type == result_type();
     chunked_ |= !in_place_;
   }
@@ -142,8 +150,8 @@ class Runner {
     for (int k = 0; k < pass_.n_inputs; ++k) {
       if (read_[k] != Read::Constant) continue;
       const int64_t n = end - begin < kChunk ? end - begin : kChunk;
-      load(pass_.in[k], pass_.in_type[k], 0, n, buffer[k]);
-      if (pass_.in_wraps[k]) round_through(pass_.common, buffer[k], n);
+      load_as(k, pass_.in[k], 0, n, buffer[k]);
+      round(k, n, buffer[k]);
     }
     const int64_t limit = chunked_ ? kChunk : end - begin;
     for (int64_t pos = begin, n; pos < end; pos += n) {
@@ -159,15 +167,13 @@ class Runner {
   }
 
  private:
-  static constexpr ScalarType kComputeType = std::is_same_v<C, bool> ? ScalarType::Bool
-                                             : std::is_same_v<C, int32_t>
-                                                 ? ScalarType::Int
-                                                 : scalar_type_of(kComputeOf<C>);
-  ScalarType result_type() const { return pass_.to_bool ? ScalarType::Bool : kComputeType; }
+  static constexpr bool kInBytes = sizeof(C) < 4;  // conversions are those of bytes to bytes
+  static constexpr bool kInCommonType = kInBytes || std::is_same_v<C, int32_t>;
+  ScalarType result_type() const { return pass_.to_bool ? ScalarType::Bool : type_; }
   int64_t size_of(int k) const { return static_cast<int64_t>(elementSize(pass_.in_type[k])); }
 
   Read read_of(int k) const {
-    const bool plain = pass_.in_type[k] == kComputeType && !pass_.in_wraps[k];
+    const bool plain = is_condition(k) || (pass_.in_type[k] == type_ && !pass_.in_wraps[k]);
     if (loop_.is_constant(k + 1)) return Read::Constant;
     if (loop_.is_dense(k + 1)) return plain ? Read::Dense : Read::Convert;
     if (plain && by_rows_ && loop_.inner_stride(k + 1) == 1) return Read::Row;
@@ -190,23 +196,73 @@ class Runner {
   }
 
   const void* input(int k, int64_t pos, int64_t n, C* buffer) const {
+    const char* const data = static_cast<const char*>(pass_.in[k]);
     switch (read_[k]) {
       case Read::Dense:
-        return static_cast<const C*>(pass_.in[k]) + pos;
+        return data + pos * size_of(k);
       case Read::Row:
-        return static_cast<const C*>(pass_.in[k]) + loop_.offset(k + 1, pos);
+        return data + loop_.offset(k + 1, pos) * size_of(k);
       case Read::Constant:
         return buffer;
       case Read::Convert:
-        load(static_cast<const char*>(pass_.in[k]) + pos * size_of(k), pass_.in_type[k], 1, n,
-             buffer);
+        load_as(k, data + pos * size_of(k), 1, n, buffer);
         break;
       case Read::Gather:
-        gather(loop_, k + 1, pass_.in[k], pass_.in_type[k], pos, n, buffer);
+        gather_as(k, pos, n, buffer);
         break;
     }
-    if (pass_.in_wraps[k]) round_through(pass_.common, buffer, n);
+    round(k, n, buffer);
     return buffer;
+  }
+
+  /// Whether operand k is a condition, which the inner loop takes as it is.
+  bool is_condition(int k) const { return k == 0 && pass_.condition_first; }
+
+  /// Converts elements of operand k to the compute type.
+  void load_as(int k, const void* src, int64_t stride, int64_t n, void* dst) const {
+    const ScalarType type = pass_.in_type[k];
+    if (kInBytes || is_condition(k)) {
+      convert(src, type, stride, dst, is_condition(k) ? type : type_, 1, n);
+    } else if constexpr (!kInBytes) {
+      load(src, type, stride, n, static_cast<C*>(dst));
+    }
+  }
+
+  void gather_as(int k, int64_t pos, int64_t n, C* dst) const {
+    const ScalarType type = pass_.in_type[k];
+    if (is_condition(k)) return collect(k, pos, n, reinterpret_cast<uint8_t*>(dst));
+    if (type == type_) return collect(k, pos, n, dst);
+    if constexpr (!kInBytes) return gather(loop_, k + 1, pass_.in[k], type, pos, n, dst);
+    const char* const data = static_cast<const char*>(pass_.in[k]);
+    for_each_piece(loop_, k + 1, pos, n, [&](int64_t offset, int64_t m, int64_t stride) {
+      load_as(k, data + offset * size_of(k), stride, m, dst);
+      dst += m;
+    });
+  }
+
+  /// Copies elements of operand k, which need no conversion. Rows may be so short that a call for
+  /// each would be felt.
+  template <class T>
+  void collect(int k, int64_t pos, int64_t n, T* dst) const {
+    const T* const data = static_cast<const T*>(pass_.in[k]);
+    for_each_piece(loop_, k + 1, pos, n, [&](int64_t offset, int64_t m, int64_t stride) {
+      const T* const src = data + offset;
+      if (stride == 0) {
+        std::fill_n(dst, m, *src);
+      } else if (stride == 1) {
+        std::copy_n(src, m, dst);
+      } else {
+        for (int64_t i = 0; i < m; ++i) dst[i] = src[i * stride];
+      }
+      dst += m;
+    });
+  }
+
+  /// Gives operand k, which is in the compute type, the values that it has in the common type.
+  void round(int k, int64_t n, C* values) const {
+    if constexpr (!kInCommonType) {
+      if (pass_.in_wraps[k]) round_through(pass_.common, values, n);
+    }
   }
 
   void output(const void* const* in, int64_t pos, int64_t n, C* buffer) const {
@@ -219,20 +275,36 @@ class Runner {
       return put(flags, pos, n);
     }
     inner_loop_(in, buffer, n, function_);
-    if (rounds_) round_through(pass_.common, buffer, n);
+    if constexpr (!kInCommonType) {
+      if (rounds_) round_through(pass_.common, buffer, n);
+    }
     put(buffer, pos, n);
   }
 
   /// Stores results that were computed in a buffer rather than in place.
-  template <class R>
-  void put(const R* results, int64_t pos, int64_t n) const {
-    if (!out_dense_) return scatter(loop_, 0, pass_.out, pass_.out_type, pos, n, results);
+  void put(const void* results, int64_t pos, int64_t n) const {
+    const ScalarType from = result_type(), to = pass_.out_type;
+    if (!out_dense_) {
+      if constexpr (!kInBytes) {
+        if (!pass_.to_bool) {
+          return scatter(loop_, 0, pass_.out, to, pos, n, static_cast<const C*>(results));
+        }
+      }
+      const char* next = static_cast<const char*>(results);
+      const int64_t size = static_cast<int64_t>(elementSize(from));
+      for_each_piece(loop_, 0, pos, n, [&](int64_t offset, int64_t m, int64_t stride) {
+        char* const target = static_cast<char*>(pass_.out) + offset * out_size_;
+        convert(next, from, 1, target, to, stride, m);
+        next += m * size;
+      });
+      return;
+    }
     void* const target = static_cast<char*>(pass_.out) + pos * out_size_;
-    if (!past_) return store(results, n, target, pass_.out_type, 1);
+    if (!past_) return convert(results, from, 1, target, to, 1, n);
     const void* stored = results;
     alignas(64) char converted[kChunk * sizeof(double)];
-    if (pass_.out_type != result_type()) {
-      store(results, n, converted, pass_.out_type, 1);
+    if (to != from) {
+      convert(results, from, 1, converted, to, 1, n);
       stored = converted;
     }
     executorch::cpu::stream(stored, target, static_cast<size_t>(n * out_size_));
@@ -242,6 +314,7 @@ class Runner {
   const Loop& loop_;
   InnerLoop inner_loop_;
   const void* function_;
+  ScalarType type_;  // the compute type
   int64_t row_, out_size_;
   bool by_rows_;
   bool out_dense_;
@@ -265,12 +338,15 @@ void run(const Pass& pass, InnerLoop inner_loop, const void* function) {
   with_compute(pass.compute, [&](auto tag) { run_in<decltype(tag)>(pass, inner_loop, function); });
 }
 
-void run_in_bool(const Pass& pass, InnerLoop inner_loop, const void* function) {
-  run_in<bool>(pass, inner_loop, function);
-}
-
-void run_in_int32(const Pass& pass, InnerLoop inner_loop, const void* function) {
-  run_in<int32_t>(pass, inner_loop, function);
+void run_narrow(const Pass& pass, InnerLoop inner_loop, const void* function) {
+  switch (elementSize(pass.common)) {
+    case 1:
+      return run_in<uint8_t>(pass, inner_loop, function);
+    case 2:
+      return run_in<uint16_t>(pass, inner_loop, function);
+    default:
+      return run_in<int32_t>(pass, inner_loop, function);
+  }
 }
 
 }  // namespace torch::executor::native::internal

@@ -66,6 +66,7 @@ constexpr int64_t kMinRow = 64;    // shorter rows are gathered many at a time
 struct Pass {
   Loop loop;  // operand 0 is the output, 1... the inputs
   ScalarType common = ScalarType::Undefined;
+  bool condition_first = false;  // as in Rules
   Compute compute = Compute::Int;
   bool to_bool = false;
   void* out = nullptr;
@@ -83,7 +84,16 @@ struct Pass {
   } number[kMaxInputs] = {};  // where in[k] points when operand k is a number
 };
 
-/// in[k]: n values of the compute type; out: n values of the compute type (or of bool).
+/// condition ? x : y, for operands of Rules::condition_first.
+struct Select {
+  template <class C>
+  C operator()(uint8_t condition, C x, C y) const {
+    return condition != 0 ? x : y;
+  }
+};
+
+/// in[k]: n values of the compute type, or of Bool, for a condition; out: n values of the compute
+/// type (or of bool).
 using InnerLoop = void (*)(const void* const* in, void* out, int64_t n, const void* function);
 
 /// Promotes, checks and broadcasts the operands, resizes `out` and fills `pass`. Returns false if
@@ -95,20 +105,38 @@ void run(const Pass& pass, InnerLoop inner_loop, const void* function);
 /// The same with a function of the engine, if the compute type is float. Operands of the result's
 /// type whose elements, or rows, are contiguous are read where they lie.
 void run_by_engine(const Pass& pass, EngineLoop loop, const void* function);
-/// The same in bool, if all operands and the result are Bool.
-void run_in_bool(const Pass& pass, InnerLoop inner_loop, const void* function);
-/// The same in int32_t, if the operands' common type and the result's type are Int.
-void run_in_int32(const Pass& pass, InnerLoop inner_loop, const void* function);
+/// The same in the operands' common type, if with_narrow() has it and it is the result's type too,
+/// unless that is Bool by rule.
+void run_narrow(const Pass& pass, InnerLoop inner_loop, const void* function);
 
 template <class C, class F, size_t... k>
 [[gnu::always_inline]] inline void loop_body(const void* const* in, void* out, int64_t n,
                                              const void* function, std::index_sequence<k...>) {
   const F f = *static_cast<const F*>(function);  // a copy: what it holds stays in registers
-  using X = StoredAs<C>;
-  const X* const x[] = {static_cast<const X*>(in[k])...};
-  auto* y = static_cast<decltype(f((k, C{})...))*>(out);
+  // Bool is computed as a byte that is 0 or 1. If `!=` made it so, compilers would make branches of
+  // it, which they do not vectorize.
+  constexpr bool is_bool = std::is_same_v<C, bool>;
+  using X = std::conditional_t<is_bool, uint8_t, C>;
+  const auto value = [](auto v) {
+    if constexpr (is_bool) {
+      const auto byte = static_cast<uint8_t>(v);
+      return byte < 1 ? byte : uint8_t{1};
+    } else {
+      return v;
+    }
+  };
+  if constexpr (std::is_same_v<F, Select>) {
+    const auto* const condition = static_cast<const uint8_t*>(in[0]);
+    const X *const a = static_cast<const X*>(in[1]), *const b = static_cast<const X*>(in[2]);
+    X* y = static_cast<X*>(out);
 #pragma GCC ivdep
-  for (int64_t i = 0; i < n; ++i) y[i] = f(x[k][i]...);
+    for (int64_t i = 0; i < n; ++i) y[i] = value(f(condition[i], a[i], b[i]));
+  } else {
+    const X* const x[] = {static_cast<const X*>(in[k])...};
+    auto* y = static_cast<decltype(value(f((k, X{})...)))*>(out);
+#pragma GCC ivdep
+    for (int64_t i = 0; i < n; ++i) y[i] = value(f(value(x[k][i])...));
+  }
 }
 
 // Flattened, because functions called in the loop must be inlined for it to be vectorized.
@@ -124,14 +152,37 @@ ET_WIDE [[gnu::flatten]] void wide_loop(const void* const* in, void* out, int64_
   loop_body<C, F>(in, out, n, function, std::make_index_sequence<n_inputs>());
 }
 
+/// Unsigned of `size` bytes.
+template <size_t size>
+using Bits = std::conditional_t<
+    size == 1, uint8_t,
+    std::conditional_t<size == 2, uint16_t, std::conditional_t<size == 4, uint32_t, uint64_t>>>;
+
 template <class C, class F, class... In>
 InnerLoop inner_loop_of() {
+  constexpr bool is_int = std::is_integral_v<C> && !std::is_same_v<C, bool>;
+  using Chosen = std::conditional_t<is_int, Bits<sizeof(C)>, C>;
+  if constexpr (std::is_same_v<F, Select> && !std::is_same_v<C, Chosen>) {
+    return inner_loop_of<Chosen, F, In...>();  // a choice does not depend on the sign
+  }
   return has_wide_vectors() ? wide_loop<C, F, sizeof...(In)> : plain_loop<C, F, sizeof...(In)>;
 }
 
-/// Which compute types a function is compiled for. AllAndInt32: for int32_t too, in which results
-/// of type Int are computed; its low 32 bits must depend on no others of its operands.
-enum class Kinds { All, AllAndInt32, Int, Float };
+/// Which compute types a function is compiled for. Narrow: for the types of with_narrow() too, so
+/// that a vector holds as many elements as it can. For integers of any width it must give, after
+/// conversion to their type, what it gives for the same numbers in int64_t.
+enum class Kinds { All, AllAndNarrow, Int, IntAndNarrow, Float };
+
+/// Runs `f` in the operands' common type. Returns false if that is not narrow.
+template <Kinds kinds, class F, class... In>
+bool run_if_narrow(const Pass& pass, const F& f) {
+  if constexpr (kinds == Kinds::AllAndNarrow || kinds == Kinds::IntAndNarrow) {
+    return (pass.to_bool || pass.out_type == pass.common) && with_narrow(pass.common, [&](auto t) {
+             run_narrow(pass, inner_loop_of<decltype(t), F, In...>(), &f);
+           });
+  }
+  return false;
+}
 
 /// out = f(inputs...), element by element. `f` takes and returns C for C in int64_t, float and
 /// double (as `kinds` says), or returns bool where rules.to_bool.
@@ -140,18 +191,13 @@ Tensor& elementwise(KernelRuntimeContext& ctx, const Rules& rules, Tensor& out, 
                     const In&... inputs) {
   Pass pass;
   if (!prepare(ctx, rules, out, {Operand(inputs)...}, pass)) return out;
-  if constexpr (kinds == Kinds::Int) {
+  if (run_if_narrow<kinds, F, In...>(pass, f)) return out;
+  if constexpr (kinds == Kinds::Int || kinds == Kinds::IntAndNarrow) {
     run(pass, inner_loop_of<int64_t, F, In...>(), &f);
   } else if constexpr (kinds == Kinds::Float) {
     with_float_compute(pass.compute,
                        [&](auto tag) { run(pass, inner_loop_of<decltype(tag), F, In...>(), &f); });
   } else {
-    if constexpr (kinds == Kinds::AllAndInt32 && is_compiled(ScalarType::Int)) {
-      if (pass.common == ScalarType::Int && pass.out_type == ScalarType::Int) {
-        run_in_int32(pass, inner_loop_of<int32_t, F, In...>(), &f);
-        return out;
-      }
-    }
     with_compute(pass.compute,
                  [&](auto tag) { run(pass, inner_loop_of<decltype(tag), F, In...>(), &f); });
   }
@@ -164,11 +210,12 @@ Tensor& elementwise_in_bool(KernelRuntimeContext& ctx, const Rules& rules, Tenso
                             const In&... inputs) {
   Pass pass;
   if (!prepare(ctx, rules, out, {Operand(inputs)...}, pass)) return out;
-  run_in_bool(pass, inner_loop_of<bool, F, In...>(), &f);
+  run_narrow(pass, inner_loop_of<bool, F, In...>(), &f);
   return out;
 }
 
-/// The same, in float by a function of the engine's, which is handed `engine_function`.
+/// The same, in float by a function of the engine's, which is handed `engine_function`. If `f` is an
+/// InnerLoop, it runs in double and is handed the same.
 template <Kinds kinds = Kinds::Float, class F, class... In>
 Tensor& elementwise_with(KernelRuntimeContext& ctx, const Rules& rules, Tensor& out,
                          EngineLoop loop, const void* engine_function, const F& f,
@@ -179,19 +226,20 @@ Tensor& elementwise_with(KernelRuntimeContext& ctx, const Rules& rules, Tensor& 
     run_by_engine(pass, loop, engine_function);
     return out;
   }
-  if constexpr (kinds == Kinds::AllAndInt32 && is_compiled(ScalarType::Int)) {
-    if (pass.common == ScalarType::Int && pass.out_type == ScalarType::Int) {
-      run_in_int32(pass, inner_loop_of<int32_t, F, In...>(), &f);
-      return out;
-    }
-  }
+  if (run_if_narrow<kinds, F, In...>(pass, f)) return out;
   if constexpr (kinds != Kinds::Float && computes_in<int64_t>()) {
     if (pass.compute == Compute::Int) {
       run(pass, inner_loop_of<int64_t, F, In...>(), &f);
       return out;
     }
   }
-  if constexpr (computes_in<double>()) run(pass, inner_loop_of<double, F, In...>(), &f);
+  if constexpr (computes_in<double>()) {
+    if constexpr (std::is_same_v<F, InnerLoop>) {
+      run(pass, f, engine_function);
+    } else {
+      run(pass, inner_loop_of<double, F, In...>(), &f);
+    }
+  }
   return out;
 }
 
