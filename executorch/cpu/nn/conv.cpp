@@ -86,16 +86,27 @@ void gather_patch_panel(const void* matrix, int64_t, int64_t j0, int64_t nj, int
     const int64_t kw = tap % w.kernel, kh = tap / w.kernel % h.kernel;
     const int64_t kd = tap / (w.kernel * h.kernel);
     const T* image = g.image + channel * c.in_channel;
-    for (int64_t j = 0; j < nj; ++j) {
-      const int64_t pixel = g.first_pixel + j0 + j;
-      const int64_t id = z.position(pixel / (w.out * h.out), kd, c.transposed);
-      const int64_t ih = h.position(pixel / w.out % h.out, kh, c.transposed);
-      const int64_t iw = w.position(pixel % w.out, kw, c.transposed);
-      to[j] = 0;
-      if (id < 0 || ih < 0 || iw < 0) continue;
-      convert(image + id * z.in_stride + ih * h.in_stride + iw * w.in_stride, 1, to + j);
+    std::fill(to, to + ld, Accumulator<T>(0));
+    for (int64_t j = 0, n; j < nj; j += n) {  // stretches of a row of outputs
+      const int64_t pixel = g.first_pixel + j0 + j, ow = pixel % w.out, row = pixel / w.out;
+      n = std::min(nj - j, w.out - ow);
+      const int64_t id = z.position(row / h.out, kd, c.transposed);
+      const int64_t ih = h.position(row % h.out, kh, c.transposed);
+      if (id < 0 || ih < 0) continue;
+      const T* const from = image + id * z.in_stride + ih * h.in_stride;
+      if (!c.transposed) {
+        const ConvAxis::Steps inside = w.valid_steps(kw, false);
+        const int64_t begin = std::max(ow, inside.begin), end = std::min(ow + n, inside.end);
+        if (begin >= end) continue;
+        gemm::gather(from + w.position(begin, kw, false) * w.in_stride, w.stride * w.in_stride,
+                     end - begin, to + j + begin - ow);
+        continue;
+      }
+      for (int64_t i = 0; i < n; ++i) {
+        const int64_t iw = w.position(ow + i, kw, true);
+        if (iw >= 0) convert(from + iw * w.in_stride, 1, to + j + i);
+      }
     }
-    std::fill(to + nj, to + ld, Accumulator<T>(0));
   }
 }
 
