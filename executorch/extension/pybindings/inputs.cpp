@@ -8,6 +8,7 @@
 #include <executorch/runtime/core/exec_aten/util/tensor_dimension_limit.h>
 
 #include <algorithm>
+#include <cstring>
 #include <limits>
 #include <numeric>
 #include <stdexcept>
@@ -198,7 +199,14 @@ std::string utf8_of(nb::handle text) {
 
 /// Whether all bytes of a dense Bool tensor are 0 or 1, as programs assume.
 bool are_booleans(const std::byte* data, size_t count) {
-  return std::all_of(data, data + count, [](std::byte b) { return b <= std::byte{1}; });
+  uint64_t bits = 0;  // those that any eight bytes have
+  uint64_t words[4];
+  for (; count >= sizeof(words); count -= sizeof(words), data += sizeof(words)) {
+    memcpy(words, data, sizeof(words));
+    bits |= words[0] | words[1] | words[2] | words[3];
+  }
+  for (size_t i = 0; i < count; ++i) bits |= std::to_integer<uint64_t>(data[i]);
+  return (bits & ~uint64_t{0x0101010101010101}) == 0;
 }
 
 /// Whether elements are packed without gaps, `order` naming dimensions from the outermost.
