@@ -29,6 +29,16 @@ using std::sinh, std::sqrt, std::tan;
 inline double rsqrt(double x) {
   return 1 / std::sqrt(x);
 }
+inline double apply(Function function, double x) {
+  switch (function) {
+#define ET_ROW(name, op) \
+  case Function::name:   \
+    return op(x);
+    ET_FUNCTIONS(ET_ROW)
+#undef ET_ROW
+  }
+  return x;
+}
 }  // namespace in_double
 
 }  // namespace executorch::cpu

@@ -13,8 +13,49 @@ using namespace internal;
 
 namespace {
 
+namespace cpu = executorch::cpu;
+
+constexpr int64_t kLanes = 8;  // partial results, so that the loops have vectors
+
+/// The larger of `max` and the largest of n numbers. NaN may be ignored: it makes the sum NaN.
+template <class C>
+C largest(const C* x, int64_t n, C max) {
+  C lanes[kLanes];
+  for (C& lane : lanes) lane = max;
+  int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) {
+    for (int64_t k = 0; k < kLanes; ++k) lanes[k] = x[i + k] > lanes[k] ? x[i + k] : lanes[k];
+  }
+  for (; i < n; ++i) lanes[0] = x[i] > lanes[0] ? x[i] : lanes[0];
+  for (const C lane : lanes) max = lane > max ? lane : max;
+  return max;
+}
+
+/// x[i] = e^(x[i] - max)
+template <class C>
+void exponentials(C* x, int64_t n, C max) {
+  for (int64_t i = 0; i < n; ++i) x[i] -= max;
+  if constexpr (std::is_same_v<C, double>) {
+    cpu::apply(cpu::Function::Exp, x, x, n);
+  } else {
+    cpu::apply(cpu::Function::Exp, cpu::Type::F32, x, x, n);
+  }
+}
+
+template <class C>
+double sum_of(const C* x, int64_t n) {
+  double lanes[kLanes] = {}, sum = 0;
+  int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) {
+    for (int64_t k = 0; k < kLanes; ++k) lanes[k] += static_cast<double>(x[i + k]);
+  }
+  for (; i < n; ++i) sum += static_cast<double>(x[i]);
+  for (const double lane : lanes) sum += lane;
+  return sum;
+}
+
 /// Any layout and any pair of floating types: line by line, in chunks of C that are read three
-/// times.
+/// times. A single chunk keeps its exponentials.
 template <class C>
 void softmax_lines(const Loop& lines, const Tensor& self, int64_t n, int64_t in_step,
                    int64_t out_step, bool log, Tensor& out) {
@@ -22,28 +63,31 @@ void softmax_lines(const Loop& lines, const Tensor& self, int64_t n, int64_t in_
   const char* from = static_cast<const char*>(self.const_data_ptr());
   char* to = static_cast<char*>(out.mutable_data_ptr());
   C chunk[kChunk];
+  const bool is_kept = !log && n <= kChunk;
   for (int64_t line = 0; line < lines.numel; ++line) {
     const int64_t in_at = lines.offset(1, line), out_at = lines.offset(0, line);
-    const auto for_chunks = [&](const auto& f) {
+    const auto for_chunks = [&](bool loads, const auto& f) {
       for (int64_t i = 0; i < n; i += kChunk) {
         const int64_t m = n - i < kChunk ? n - i : kChunk;
-        load(from + (in_at + i * in_step) * self.element_size(), self.scalar_type(), in_step, m,
-             chunk);
+        const char* const part = from + (in_at + i * in_step) * self.element_size();
+        if (loads) load(part, self.scalar_type(), in_step, m, chunk);
         f(i, m);
       }
     };
     C max = static_cast<C>(-INFINITY);
     double sum = 0;
-    for_chunks([&](int64_t, int64_t m) {
-      for (int64_t j = 0; j < m; ++j) max = max_or_nan(max, chunk[j]);
-    });
-    for_chunks([&](int64_t, int64_t m) {
-      for (int64_t j = 0; j < m; ++j) sum += static_cast<double>(std::exp(chunk[j] - max));
+    for_chunks(true, [&](int64_t, int64_t m) { max = largest(chunk, m, max); });
+    for_chunks(true, [&](int64_t, int64_t m) {
+      exponentials(chunk, m, max);
+      sum += sum_of(chunk, m);
     });
     const C last = static_cast<C>(log ? std::log(sum) : 1 / sum);
-    for_chunks([&](int64_t i, int64_t m) {
-      for (int64_t j = 0; j < m; ++j) {
-        chunk[j] = log ? (chunk[j] - max) - last : std::exp(chunk[j] - max) * last;
+    for_chunks(!is_kept, [&](int64_t i, int64_t m) {
+      if (log) {
+        for (int64_t j = 0; j < m; ++j) chunk[j] = (chunk[j] - max) - last;
+      } else {
+        if (!is_kept) exponentials(chunk, m, max);
+        for (int64_t j = 0; j < m; ++j) chunk[j] *= last;
       }
       store(chunk, m, to + (out_at + i * out_step) * out.element_size(), out.scalar_type(),
             out_step);

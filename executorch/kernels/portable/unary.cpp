@@ -90,17 +90,29 @@ Tensor& clamped(KernelRuntimeContext& ctx, const char* op, const Tensor& self, d
       return min_or_nan(max_or_nan(x, static_cast<C>(low)), static_cast<C>(high));
     }
   };
-  if (!is_float(self.scalar_type())) return elementwise<Kinds::Int>(ctx, rules, out, clamp, self);
+  if (!is_float(self.scalar_type())) {
+    return elementwise<Kinds::IntAndNarrow>(ctx, rules, out, clamp, self);
+  }
   const Activation in_float = {Activation::Kind::Clamp, static_cast<float>(low),
                                static_cast<float>(high)};
   return activation(ctx, rules, self, out, in_float, clamp);
 }
 
-/// A function of the engine's, which is `f` in double.
-template <executorch::cpu::Function function, class F>
-Tensor& by_engine(KernelRuntimeContext& ctx, const char* op, const Tensor& self, Tensor& out,
-                  const F& f) {
-  return elementwise_with(ctx, float_rules(op), out, function_loop<function>, nullptr, f, self);
+/// A function of the engine's.
+template <executorch::cpu::Function function>
+Tensor& by_engine(KernelRuntimeContext& ctx, const char* op, const Tensor& self, Tensor& out) {
+  const InnerLoop in_double = [](const void* const* in, void* to, int64_t n, const void*) {
+    executorch::cpu::apply(function, static_cast<const double*>(in[0]), static_cast<double*>(to),
+                           n);
+  };
+  return elementwise_with(ctx, float_rules(op), out, function_loop<function>, nullptr, in_double,
+                          self);
+}
+
+/// The InnerLoop that applies *activation in double.
+void activation_of_doubles(const void* const* in, void* out, int64_t n, const void* activation) {
+  executorch::cpu::apply(static_cast<const Activation*>(activation)->kind,
+                         static_cast<const double*>(in[0]), static_cast<double*>(out), n);
 }
 
 }  // namespace
@@ -109,18 +121,17 @@ Tensor& reciprocal_out(KernelRuntimeContext& ctx, const Tensor& self, Tensor& ou
   return of_floats(ctx, "reciprocal.out", self, out, [](auto x) { return 1 / x; });
 }
 
-#define ET_ROW(name, op)                                                                   \
-  Tensor& op##_out(KernelRuntimeContext& ctx, const Tensor& self, Tensor& out) {           \
-    namespace cpu = executorch::cpu;                                                       \
-    return by_engine<cpu::Function::name>(ctx, #op ".out", self, out,                      \
-                                          [](double x) { return cpu::in_double::op(x); }); \
+#define ET_ROW(name, op)                                                         \
+  Tensor& op##_out(KernelRuntimeContext& ctx, const Tensor& self, Tensor& out) { \
+    namespace cpu = executorch::cpu;                                             \
+    return by_engine<cpu::Function::name>(ctx, #op ".out", self, out);           \
   }
 ET_FUNCTIONS(ET_ROW)
 #undef ET_ROW
 
 Tensor& tanh_out(KernelRuntimeContext& ctx, const Tensor& self, Tensor& out) {
   return activation(ctx, float_rules("tanh.out"), self, out, {Activation::Kind::Tanh},
-                    [](double x) { return std::tanh(x); });
+                    InnerLoop{activation_of_doubles});
 }
 
 Tensor& sigmoid_out(KernelRuntimeContext& ctx, const Tensor& self, Tensor& out) {
@@ -155,11 +166,12 @@ Tensor& abs_out(KernelRuntimeContext& ctx, const Tensor& self, Tensor& out) {
 
 Tensor& neg_out(KernelRuntimeContext& ctx, const Tensor& self, Tensor& out) {
   if (is_complex(self.scalar_type())) return complex_neg(ctx, self, out);
-  return elementwise(
+  return elementwise<Kinds::AllAndNarrow>(
       ctx, {.op = "neg.out", .allow_bool = false}, out,
       [](auto x) {
-        if constexpr (kIsInt<decltype(x)>) {
-          return wrapping_sub<int64_t>(0, x);
+        using C = decltype(x);
+        if constexpr (kIsInt<C>) {
+          return wrapping_sub(C{0}, x);
         } else {
           return -x;
         }
@@ -182,16 +194,13 @@ Tensor& gelu_out(KernelRuntimeContext& ctx, const Tensor& self, std::string_view
   constexpr const char* kOp = "gelu.out";
   if (approximate == "none") {
     return activation(ctx, activation_rules(kOp), self, out, {Activation::Kind::Gelu},
-                      [](double x) { return 0.5 * x * std::erfc(-x * 0.70710678118654752440); });
+                      InnerLoop{activation_of_doubles});
   }
   ET_REQUIRE(ctx, approximate == "tanh", InvalidArgument, out,
              "%s: approximate is '%.*s', expected 'none' or 'tanh'", kOp,
              static_cast<int>(approximate.size()), approximate.data());
   return activation(ctx, activation_rules(kOp), self, out, {Activation::Kind::GeluTanh},
-                    [](double x) {
-                      constexpr double kSqrt2OverPi = 0.79788456080286535588;
-                      return 0.5 * x * (1 + std::tanh(kSqrt2OverPi * (x + 0.044715 * x * x * x)));
-                    });
+                    InnerLoop{activation_of_doubles});
 }
 
 Tensor& elu_out(KernelRuntimeContext& ctx, const Tensor& self, const Scalar& alpha,
