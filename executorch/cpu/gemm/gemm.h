@@ -38,6 +38,8 @@ struct MatrixSource {
   void (*produce)(const void* matrix, int64_t s, int64_t i0, int64_t ni, int64_t p0, int64_t np,
                   Acc* to, int64_t ld) = nullptr;
   const void* matrix = nullptr;
+  /// Whether each element is a number of the product's type, such as BF16; else it may be any Acc.
+  bool in_type = true;
 };
 
 /// c[s,i,j] = act(alpha * sum_p a[s,i,p] * b[s,p,j] + beta * addend[s,i,j]) + residual[s,i,j], or

@@ -112,7 +112,7 @@ bool multiply(const Gemm<T>& g, const QuantizedWeights& weights, Scratch& scratc
   const gemm::DequantizedRows rows{gemm::rows_of(weights, g.k), g.n};
   Gemm<T> product = g;
   product.b = {};
-  product.b_source = {gemm::produce_panel, &rows};
+  product.b_source = {gemm::produce_panel, &rows, false};
   if (g.m <= gemm::kMostTransposedRows && !gemm::SplitBlocks<T>::pays(product) &&
       gemm::TransposedBlocks<T>::takes_rows_of(g)) {
     scratch.add_products(products);

@@ -18,8 +18,10 @@ class SplitBlocks : public Blocks<T> {
       Base::pack_panel, Base::row_, Base::rows_of_a, Base::width_;
 
  public:
-  /// Whether there are such instructions, and splitting costs less than they save.
+  /// Whether there are such instructions, and splitting costs less than they save. A single part
+  /// holds no more than a number of type T.
   static bool pays(const Gemm<T>& g) {
+    if (kParts<T> == 1 && !(g.a_source.in_type && g.b_source.in_type)) return false;
     const SplitKernels& split = kernels().split[kParts<T>];
     const bool by_columns = g.b.row_stride == 1 && g.b.col_stride != 1;
     const int64_t least_rows = by_columns ? split.least_rows_by_columns : split.least_rows;

@@ -75,7 +75,7 @@ bool multiply(const Tensor& input, const Weight& weight, int64_t m, int64_t n, i
   gemm.n = n;
   gemm.k = k;
   gemm.a = {static_cast<const T*>(input.const_data_ptr()), k, 1};
-  gemm.b_source = {Weight::produce, &weight};
+  gemm.b_source = {Weight::produce, &weight, false};
   gemm.c = {static_cast<T*>(out.mutable_data_ptr()), n, 1};
   return gemm.run(scratch);
 }
