@@ -92,9 +92,10 @@ void MultiplyLines(const Lines& m) {
 }
 
 using MultiplyFunction = void (*)(const Lines&);
+/// MultiplyLines() of so many lines and vectors.
 template <int... kCombinations>
-HWY_INLINE MultiplyFunction Of(int64_t lines, int64_t vectors,
-                               std::integer_sequence<int, kCombinations...>) {
+HWY_INLINE MultiplyFunction FindMultiply(int64_t lines, int64_t vectors,
+                                         std::integer_sequence<int, kCombinations...>) {
   static constexpr MultiplyFunction kTable[] = {
       MultiplyLines<kCombinations % kMostLines + 1, kCombinations / kMostLines + 1>...};
   return kTable[(vectors - 1) * kMostLines + lines - 1];
@@ -110,8 +111,8 @@ void MultiplyAll(const Lines& all, int64_t lines, int64_t vectors) {
       m.lines += i * kLine;
       m.vectors += v * m.vector_bytes;
       m.to += i * m.line_step + v * m.vector_step;
-      Of(std::min(line_step, lines - i), std::min(vector_step, vectors - v),
-         std::make_integer_sequence<int, kMostLines * kMostVectors>())(m);
+      FindMultiply(std::min(line_step, lines - i), std::min(vector_step, vectors - v),
+                   std::make_integer_sequence<int, kMostLines * kMostVectors>())(m);
     }
   }
 }

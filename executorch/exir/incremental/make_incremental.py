@@ -59,7 +59,7 @@ def make_incremental(
     gets one for each token.
 
     cache_dtype  of kept keys and values: float32, float16, bfloat16, or int8 with a scale for each
-                 head and token; values of a type that it holds exactly keep theirs
+                 head and token; where it is float32, values of 16 bits keep their own type
     last_only    where all positions are returned: return the last alone, in a dim of extent 1;
                  else what the others need is kept, too, and their results are computed again
 

@@ -239,9 +239,10 @@ class Rewriter:
         if isinstance(value, list):
             raise NotCausalError(old, "a list of values would have to be kept")
         rows, dim = self.rows(old), value.row
-        dtype, wider = fake.dtype, torch.promote_types(fake.dtype, self.cache_dtype)
-        # What cache_dtype holds exactly keeps its own type, which takes no more memory.
-        if dtype.is_floating_point and wider != self.cache_dtype:
+        dtype = fake.dtype
+        # float32 holds numbers of 16 bits exactly; these keep their type, in half of the memory.
+        is_held = self.cache_dtype == torch.float32 and dtype in (torch.float16, torch.bfloat16)
+        if dtype.is_floating_point and not is_held:
             dtype = self.cache_dtype
         with self.source(old):
             if dtype == fake.dtype:
