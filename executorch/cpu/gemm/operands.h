@@ -73,6 +73,7 @@ void convert(const T* from, int64_t n, Accumulator<T>* to) {
 /// to[j] = from[j * stride], j < n
 template <class T>
 void gather(const T* from, int64_t stride, int64_t n, Accumulator<T>* to) {
+  if (stride == 1) return convert(from, n, to);
   if constexpr (std::is_class_v<T>) {
     T buffer[64];
     for (int64_t j = 0; j < n; j += 64) {

@@ -235,15 +235,7 @@ class SplitBlocks : public Blocks<T> {
   }
   /// Packs the panel at column j as floats to `to`, and returns it.
   const float* floats(const KSlice& t, int64_t j, float* to) const {
-    const int64_t width = panel_width(t, j), n = std::min(width, t.nj - j);
-    if (!by_rows_) {
-      pack_panel(t, j, width, 0, t.np, to);
-      return to;
-    }
-    for (int64_t p = 0; p < t.np; ++p) {
-      convert(b_at(t, p, j), n, to + p * width);
-      std::fill(to + p * width + n, to + (p + 1) * width, 0.0f);
-    }
+    pack_panel(t, j, panel_width(t, j), 0, t.np, to);
     return to;
   }
 
