@@ -5,6 +5,7 @@
     with Module("model.pte") as model:
         print(model)   # its methods, with what they take and return
         y = model(x)   # forward; any other method: model.encode(x), model["encode"](x)
+        y = model(tokens=x)  # by the names that the exported model has for its parameters
 
 or with upstream's classes, `Runtime.get().load_program("model.pte").load_method("forward")`.
 
@@ -29,7 +30,7 @@ from executorch.extension.pybindings.portable_lib import (
     TensorInfo,
     Verification,
 )
-from executorch.runtime._describe import describe_method, methods_html, printable
+from executorch.runtime._describe import Signature, methods_html, printable
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -50,8 +51,16 @@ __all__ = [
 class Method:
     """A loaded method: its memory, its state, one run at a time."""
 
-    def __init__(self, method: ExecuTorchMethod) -> None:
+    def __init__(
+        self,
+        method: ExecuTorchMethod,
+        input_names: Sequence[str] | None = None,
+        output_names: Sequence[str] | None = None,
+    ) -> None:
+        meta = method.method_meta()
         self._method = method
+        self._input_names = list(input_names or [""] * meta.num_inputs())
+        self._output_names = list(output_names or [""] * meta.num_outputs())
 
     def execute(self, inputs: Sequence[Any], *, copy_outputs: bool = True) -> Sequence[Any]:
         """Run on one flat sequence of inputs; returns the list of outputs.
@@ -74,13 +83,44 @@ class Method:
     def metadata(self) -> MethodMeta:
         return self._method.method_meta()
 
+    @property
+    def input_names(self) -> list[str]:
+        """The parameters of the exported model that the inputs are; "" where the program does not
+        say, because it was stripped or another exporter wrote it."""
+        return list(self._input_names)
+
+    @property
+    def output_names(self) -> list[str]:
+        """The keys under which the exported model returns its outputs, such as "logits" or
+        "cache.0"; "" for results without keys."""
+        return list(self._output_names)
+
+    def _in_order(self, inputs: Sequence[Any], named: dict[str, Any]) -> list[Any]:
+        """`inputs`, and the others by their names. Raises TypeError where that is not what the
+        method takes."""
+        where = printable(self.metadata.name())
+        known = [name for name in self._input_names if name]
+        if not known:
+            raise TypeError(f"{where}: the program does not say what its inputs are called")
+        if unknown := [name for name in named if name not in known]:
+            raise TypeError(f"{where} has no input {unknown[0]!r}; it has {', '.join(known)}")
+        rest = self._input_names[len(inputs) :]
+        if twice := [name for name in named if name not in rest]:
+            raise TypeError(f"{where}: input {twice[0]!r} was given twice")
+        if missing := [name for name in rest if name not in named]:
+            raise TypeError(f"{where}: input {missing[0]!r} was not given")
+        return [*inputs, *(named[name] for name in rest)]
+
+    def _signature(self) -> Signature:
+        return Signature(self.metadata, self._input_names, self._output_names)
+
     def __repr__(self) -> str:
         if self._method is _CLOSED:
             return "<Method, closed>"
-        return f"<Method {describe_method(self.metadata)}>"
+        return f"<Method {self._signature()}>"
 
     def _repr_html_(self) -> str | None:  # None: notebooks show the text
-        return None if self._method is _CLOSED else methods_html("Method", [self.metadata])
+        return None if self._method is _CLOSED else methods_html("Method", [self._signature()])
 
 
 class Program:
@@ -102,7 +142,8 @@ class Program:
         if name not in self._methods:
             raise KeyError(f"no method {name!r} in the program; it has {sorted(self._methods)}")
         if self._methods[name] is None:
-            self._methods[name] = Method(self._program.load_method(name))
+            method = self._program.load_method(name)
+            self._methods[name] = Method(method, *self._program._argument_names(name))
         return self._methods[name]
 
     def metadata(self, method_name: str) -> MethodMeta:
@@ -124,13 +165,16 @@ class Program:
     def __exit__(self, *error: object) -> None:
         self.close()
 
-    def _described(self) -> list[MethodMeta]:
-        return [self.metadata(name) for name in self._methods]
+    def _described(self) -> list[Signature]:
+        return [
+            Signature(self.metadata(name), *self._program._argument_names(name))
+            for name in self._methods
+        ]
 
     def __repr__(self) -> str:
         if self._program is _CLOSED:
             return "<Program, closed>"
-        lines = (f"\n  {describe_method(meta)}" for meta in self._described())
+        lines = (f"\n  {method}" for method in self._described())
         return f"<Program{''.join(lines)}>"
 
     def _repr_html_(self) -> str | None:
@@ -150,7 +194,7 @@ _CLOSED: Any = _Closed()
 class Module:
     """A program as an object to call: `model(x)` runs forward, `model.encode(x)` the method encode.
 
-    Inputs are given one by one. A method with one output returns it, others a tuple. Methods are
+    Inputs are given one by one, or by the names of the exported model's parameters. A method with one output returns it, others a tuple. Methods are
     loaded at their first call, each with memory of its own, apart from mutable buffers that the
     program was planned to share (`MemoryPlanningPass(share_mutable_buffers=True)`).
     """
@@ -172,20 +216,21 @@ class Module:
         path = os.fspath(data) if isinstance(data, (str, os.PathLike)) else "in memory"
         self._name = printable(os.fsdecode(path))
 
-    def __call__(self, *inputs: Any) -> Any:
-        return self["forward"](*inputs)
+    def __call__(self, *inputs: Any, **named: Any) -> Any:
+        return self["forward"](*inputs, **named)
 
     def __getitem__(self, name: str) -> Any:
         """The method of that name, as a function. Raises KeyError for an unknown one."""
         method = self._program.load_method(name)
         assert method is not None
 
-        def call(*inputs: Any) -> Any:
-            outputs = method.execute(inputs, copy_outputs=self._copy_outputs)
+        def call(*inputs: Any, **named: Any) -> Any:
+            items = method._in_order(inputs, named) if named else inputs
+            outputs = method.execute(items, copy_outputs=self._copy_outputs)
             return outputs[0] if len(outputs) == 1 else tuple(outputs)
 
         call.__name__ = call.__qualname__ = name
-        call.__doc__ = describe_method(method.metadata)
+        call.__doc__ = str(method._signature())
         return call
 
     def __getattr__(self, name: str) -> Any:

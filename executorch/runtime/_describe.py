@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from executorch.extension.pybindings.portable_lib import MethodMeta, TensorInfo
 
@@ -44,22 +45,40 @@ def describe_tensor(info: TensorInfo) -> str:
 
 
 def _values(
-    count: int, kind_of: Callable[[int], str], tensor_of: Callable[[int], TensorInfo]
+    names: Sequence[str], kind_of: Callable[[int], str], tensor_of: Callable[[int], TensorInfo]
 ) -> list[str]:
-    kinds = (kind_of(i) for i in range(count))
-    return [
+    kinds = (kind_of(i) for i in range(len(names)))
+    words = (
         describe_tensor(tensor_of(i)) if kind == "Tensor" else kind for i, kind in enumerate(kinds)
+    )
+    return [
+        f"{printable(name)}: {word}" if name else word
+        for name, word in zip(names, words, strict=True)
     ]
 
 
-def inputs_of(meta: MethodMeta) -> list[str]:
-    """A word for each input."""
-    return _values(meta.num_inputs(), meta._input_kind, meta.input_tensor_meta)
+@dataclass(frozen=True)
+class Signature:
+    """What a method takes and returns. The names are those of the user's model, "" where the
+    program does not say."""
 
+    meta: MethodMeta
+    input_names: Sequence[str]
+    output_names: Sequence[str]
 
-def outputs_of(meta: MethodMeta) -> list[str]:
-    """A word for each output."""
-    return _values(meta.num_outputs(), meta._output_kind, meta.output_tensor_meta)
+    def inputs(self) -> list[str]:
+        """Words for each input, such as `tokens: int64[1, 128]`."""
+        return _values(self.input_names, self.meta._input_kind, self.meta.input_tensor_meta)
+
+    def outputs(self) -> list[str]:
+        """Words for each output."""
+        return _values(self.output_names, self.meta._output_kind, self.meta.output_tensor_meta)
+
+    def __str__(self) -> str:
+        """As `forward(x: float32[2, 4], Int) -> float32[2, 2]`."""
+        outputs = self.outputs()
+        result = outputs[0] if len(outputs) == 1 else f"({', '.join(outputs)})"
+        return f"{printable(self.meta.name())}({', '.join(self.inputs())}) -> {result}"
 
 
 def printable(name: str) -> str:
@@ -67,14 +86,7 @@ def printable(name: str) -> str:
     return name.encode(errors="surrogateescape").decode(errors="backslashreplace")
 
 
-def describe_method(meta: MethodMeta) -> str:
-    """As `forward(float32[2, 4], Int) -> float32[2, 2]`."""
-    outputs = outputs_of(meta)
-    result = outputs[0] if len(outputs) == 1 else f"({', '.join(outputs)})"
-    return f"{printable(meta.name())}({', '.join(inputs_of(meta))}) -> {result}"
-
-
-def methods_html(title: str, methods: Sequence[MethodMeta]) -> str:
+def methods_html(title: str, methods: Sequence[Signature]) -> str:
     """A table with a row for each method; sizes are the largest."""
     from html import escape  # as long to import as all else here
 
@@ -83,13 +95,13 @@ def methods_html(title: str, methods: Sequence[MethodMeta]) -> str:
         + "".join(
             f"<td>{text}</td>"
             for text in (
-                escape(printable(meta.name())),
-                "<br>".join(map(escape, inputs_of(meta))),
-                "<br>".join(map(escape, outputs_of(meta))),
+                escape(printable(method.meta.name())),
+                "<br>".join(map(escape, method.inputs())),
+                "<br>".join(map(escape, method.outputs())),
             )
         )
         + "</tr>"
-        for meta in methods
+        for method in methods
     )
     return (
         f"<table><caption>{escape(title)}</caption><thead><tr><th>method</th><th>inputs</th>"

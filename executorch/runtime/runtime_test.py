@@ -8,12 +8,13 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pytest
 import torch
 
-from executorch.exir import to_edge
+from executorch.exir import ExecutorchBackendConfig, to_edge
 from executorch.runtime import Module, Runtime
 
 
@@ -22,9 +23,14 @@ class Twice(torch.nn.Module):
         return x * 2
 
 
+class Sums(NamedTuple):
+    plus: torch.Tensor
+    total: torch.Tensor
+
+
 class Both(torch.nn.Module):
-    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        return x + 1, x.sum()
+    def forward(self, x: torch.Tensor) -> Sums:
+        return Sums(x + 1, x.sum())
 
 
 @pytest.fixture(scope="module")
@@ -55,6 +61,36 @@ def test_methods_are_called_by_name(path: Path) -> None:
         module["decode"]
 
 
+def test_inputs_are_given_by_the_models_names(path: Path) -> None:
+    module = Module(path)
+    x = torch.ones(2, 3)
+    for y in (module(x=x, scale=1.0), module(x, scale=1.0), module["forward"](scale=1.0, x=x)):
+        torch.testing.assert_close(y, 2 * x)
+    method = Runtime.get().load_program(path).load_method("forward")
+    assert method.input_names == ["x", "scale"]
+    assert Runtime.get().load_program(path).load_method("both").output_names == ["plus", "total"]
+    for call, cause in (
+        (lambda: module(x=x, size=1.0), "forward has no input 'size'; it has x, scale"),
+        (lambda: module(x, x=x, scale=1.0), "input 'x' was given twice"),
+        (lambda: module(x=x), "input 'scale' was not given"),
+    ):
+        with pytest.raises(TypeError, match=cause):
+            call()
+    with pytest.raises(RuntimeError, match=r"forward: input 0 \(x\) has shape \(7, 3\)"):
+        module(torch.ones(7, 3), 1.0)
+    with pytest.raises(TypeError, match=r"forward: input 1 \(scale\) is a dict"):
+        module(x, {})
+
+
+def test_a_program_without_names_says_so(path: Path) -> None:
+    program = torch.export.export(Both(), (torch.ones(2, 3),))
+    config = ExecutorchBackendConfig(emit_debug_identity=False)
+    module = Module(to_edge(program).to_executorch(config).buffer)
+    assert "forward(float32[2, 3]) -> (float32[2, 3], float32[])" in repr(module)
+    with pytest.raises(TypeError, match="the program does not say what its inputs are called"):
+        module(x=torch.ones(2, 3))
+
+
 def test_a_copy_of_a_module_is_of_the_same_program(path: Path) -> None:
     module = Module(path)
     copied = copy.copy(module)
@@ -63,15 +99,18 @@ def test_a_copy_of_a_module_is_of_the_same_program(path: Path) -> None:
 
 
 def test_programs_and_methods_show_what_they_take_and_return(path: Path) -> None:
-    forward = "forward(float32[6, 3], Double) -> float32[6, 3]"
-    both = "both(float32[2, 3]) -> (float32[2, 3], float32[])"
+    forward = "forward(x: float32[6, 3], scale: Double) -> float32[6, 3]"
+    both = "both(x: float32[2, 3]) -> (plus: float32[2, 3], total: float32[])"
     program = Runtime.get().load_program(path)
     assert repr(program.load_method("forward")) == f"<Method {forward}>"
     for shown in (repr(program), repr(Module(path))):
         assert forward in shown and both in shown
     for shown in (program._repr_html_(), Module(path)._repr_html_()):
         assert shown.startswith("<table>") and shown.endswith("</table>")
-        assert "<td>forward</td><td>float32[6, 3]<br>Double</td><td>float32[6, 3]</td>" in shown
+        assert (
+            "<td>forward</td><td>x: float32[6, 3]<br>scale: Double</td><td>float32[6, 3]</td>"
+            in shown
+        )
 
 
 def test_text_of_a_file_is_escaped_in_html(path: Path, tmp_path: Path) -> None:
@@ -92,7 +131,7 @@ def test_names_and_paths_need_not_be_utf8(path: Path, tmp_path: Path) -> None:
     for shown in (repr(program), repr(Module(odd)), Module(odd)._repr_html_()):
         assert r"bo\xff\xfe" in shown and shown.isascii()
     assert repr(program.metadata("bo\udcff\udcfe")).startswith(r"MethodMeta(name='bo\xff\xfe'")
-    with pytest.raises(RuntimeError, match=r"bo\\xff\\xfe: input 0 has shape \(2\)"):
+    with pytest.raises(RuntimeError, match=r"(?s)bo\\xff\\xfe: input 0 \(x\).*has shape \(2\)"):
         program.load_method("bo\udcff\udcfe").execute([x[:, 0]])
     with pytest.raises(RuntimeError, match=r"no method nix; it has:(.|\n)*bo\\xff\\xfe"):
         program.metadata("nix")
@@ -197,7 +236,7 @@ def test_importing_and_running_needs_neither_torch_nor_numpy(path: Path) -> None
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    assert "forward(float32[6, 3], Double)" in done.stdout
+    assert "forward(x: float32[6, 3], scale: Double)" in done.stdout
     assert done.stdout.splitlines()[-1] == "[]"
 
 

@@ -1,4 +1,5 @@
-"""Where the instructions of a program come from, as `schema/debug_identity.fbs` keeps it."""
+"""Where the instructions of a program come from, and what its inputs and outputs are called, as
+`schema/debug_identity.fbs` keeps it."""
 
 from __future__ import annotations
 
@@ -17,6 +18,7 @@ from executorch.exir.graph.source_line import user_frame
 from executorch.exir.passes.debug_handle_generator_pass import debug_handles
 
 if TYPE_CHECKING:
+    from executorch.exir.emit._emit_program import MethodEmitter
     from executorch.exir.emit._emitter import GraphEmitter
 
 # The named data that the runtime looks for.
@@ -31,14 +33,14 @@ _Place = tuple[str, str, int]  # module path, file, line
 
 
 class DebugIdentity:
-    """Collects the origins of methods; every text and every place is stored once."""
+    """Collects the origins and names of methods; every text and every place is stored once."""
 
     def __init__(self) -> None:
         self._strings: dict[str, int] = {"": 0}
         self._places: dict[_Place, int] = {("", "", 0): 0}
         self._methods: list[Any] = []
 
-    def add_method(self, name: str, emitter: GraphEmitter) -> None:
+    def add_method(self, name: str, emitter: MethodEmitter) -> None:
         origins = array("I")
         for instruction, nodes in zip(emitter.instructions, emitter.sources, strict=True):
             call = instruction.instr_args
@@ -46,7 +48,12 @@ class DebugIdentity:
                 nodes = (*nodes, *_calls(emitter.lowered[len(origins) // 2])[:1])
             origins.extend((self._string(_operator(emitter, call)), self._place(nodes)))
         calls = [(i, *self._delegated(lowered)) for i, lowered in emitter.lowered.items()]
-        self._methods.append((name, [(origins, [c for c in calls if c[1] or c[2]])]))
+        chains = [(origins, [c for c in calls if c[1] or c[2]])]
+        inputs, outputs = (
+            array("I", [self._string(given) for given in names])
+            for names in (emitter.input_names, emitter.output_names)
+        )
+        self._methods.append((name, chains, inputs, outputs, _is_stateless(emitter)))
 
     def to_bytes(self) -> bytes:
         from executorch.exir import _native
@@ -103,6 +110,15 @@ def _short(file: str) -> str:
     user's name, is left out."""
     path = file.removeprefix(str(Path.home()))
     return "/".join([part for part in re.split(r"[\\/]", path) if part][-3:])
+
+
+def _is_stateless(emitter: MethodEmitter) -> bool:
+    """Whether no call of the method changes what a later one reads."""
+    signatures = (
+        getattr(getattr(lowered, "original_module", None), "graph_signature", None)
+        for lowered in emitter.lowered.values()
+    )
+    return not emitter.has_state and not any(s and s.buffers_to_mutate for s in signatures)
 
 
 def _calls(lowered: Any) -> list[Node]:

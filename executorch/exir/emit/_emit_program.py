@@ -18,6 +18,7 @@ from executorch.exir._serialize._data_pool import DataPool, tensor_bytes
 from executorch.exir.emit._container_text import container_text
 from executorch.exir.emit._debug_identity import DebugIdentity
 from executorch.exir.emit._emitter import GraphEmitter, ProgramState, with_name
+from executorch.exir.emit._output_names import output_names
 from executorch.exir.emit._values import Index
 from executorch.exir.error import ExportError, ExportErrorType
 from executorch.exir.passes.external_constants_pass import CONSTANT_TAG
@@ -36,6 +37,7 @@ from executorch.exir.version import EXECUTORCH_SCHEMA_VERSION
 
 _DATA_KINDS = (InputKind.PARAMETER, InputKind.BUFFER, InputKind.CONSTANT_TENSOR)
 _MUTATIONS = (OutputKind.BUFFER_MUTATION, OutputKind.USER_INPUT_MUTATION)
+_RESULTS = (OutputKind.USER_OUTPUT, OutputKind.LOSS_OUTPUT)
 
 
 @dataclass
@@ -131,6 +133,9 @@ class MethodEmitter(GraphEmitter):
         self.program = program
         self.buffer_names = buffer_names
         self.inputs: list[int] = []
+        self.input_names: list[str] = []
+        self.output_names: list[str] = []
+        self.has_state = False  # a buffer that calls may change
 
     def emit(self, with_traces: bool) -> ExecutionPlan:
         graph_module = self.program.graph_module
@@ -175,6 +180,7 @@ class MethodEmitter(GraphEmitter):
                 "read it with .item()"
             )
         self.inputs.append(int(index))
+        self.input_names.append(node.name)
         return Index(index)
 
     def _data(self, node: Node, spec: InputSpec) -> Index:
@@ -186,6 +192,7 @@ class MethodEmitter(GraphEmitter):
         if planned.const:
             data = _checked_bytes(tensor, planned)
             return self.tensor(planned, constant=self.state.constants.add_bytes(data))
+        self.has_state = True
         if self.buffer_names or planned.mem_id is None or name.startswith(STATE_PREFIX):
             with_name(planned, name, TensorDataLocation.SEGMENT)
         return self.tensor(planned, state=self._initial_state(node, tensor, planned))
@@ -220,11 +227,14 @@ class MethodEmitter(GraphEmitter):
     def _outputs(self, output: Node) -> list[int]:
         kinds = [s.kind for s in self.program.graph_signature.output_specs]
         results = list(output.args[0])  # type: ignore[arg-type]
-        return [
-            int(self.argument(result))
-            for result, kind in zip(results, kinds, strict=True)
-            if kind not in _MUTATIONS
-        ]
+        names = iter(output_names(self.program.call_spec.out_spec))
+        outputs = []
+        for result, kind in zip(results, kinds, strict=True):
+            if kind in _MUTATIONS:
+                continue
+            outputs.append(int(self.argument(result)))
+            self.output_names.append(next(names, "") if kind in _RESULTS else "")
+        return outputs
 
 
 def _argument_name(spec: InputSpec) -> str:

@@ -1,6 +1,7 @@
 """Programs say where their instructions come from; the runtime half has its tests in C++."""
 
 import inspect
+from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -105,6 +106,70 @@ def test_nothing_is_written_where_it_is_not_wanted() -> None:
     assert "it comes from" not in error
 
 
+@dataclass
+class Result:
+    scores: torch.Tensor
+    hidden: list[torch.Tensor]
+
+
+torch.export.register_dataclass(Result)
+
+
+def _names(model: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any]:
+    from executorch.runtime import Runtime
+
+    program = to_edge(export(model.eval(), args, kwargs)).to_executorch()
+    method = Runtime.get().load_program(program.buffer).load_method("forward")
+    assert method is not None
+    return method.input_names, method.output_names
+
+
+def test_inputs_and_outputs_have_the_models_names() -> None:
+    class Masked(nn.Module):
+        def forward(self, input, batch, *, attention_mask=None):
+            rows = input + batch["a"] * attention_mask
+            return {"logits": rows, "cache": [rows * 2, (rows * 3,)], 7: rows.sum()}
+
+    x = torch.ones(3)
+    names = _names(Masked(), (x, {"a": x, "unused": x}), {"attention_mask": x})
+    assert names[0] == ["input", "batch_a", "batch_unused", "attention_mask"]
+    assert names[1] == ["logits", "cache.0", "cache.1.0", "7"]
+
+
+def test_results_of_data_classes_and_named_tuples_have_names_and_others_none() -> None:
+    class Several(nn.Module):
+        def forward(self, x):
+            return x + 1, Result(x * 2, [x * 3]), x.topk(2)
+
+    names = _names(Several(), (torch.ones(3),), {})
+    assert names == (["x"], ["", "1.scores", "1.hidden.0", "", ""])
+
+
+def test_results_of_transformers_have_names() -> None:
+    output = pytest.importorskip("transformers").modeling_outputs
+
+    class Output(nn.Module):
+        def forward(self, input_ids):
+            x = input_ids * 2
+            return output.CausalLMOutput(logits=x, hidden_states=(x + 1, x + 2))
+
+    names = _names(Output(), (torch.ones(3),), {})
+    assert names[1] == ["logits", "hidden_states.0", "hidden_states.1"]
+
+
+@pytest.mark.parametrize("delegated", [False, True])
+def test_methods_that_keep_nothing_say_so(delegated: bool) -> None:
+    class Adds(nn.Module):
+        def forward(self, x):
+            return x + 1
+
+    lowered = [ExamplePartitioner()] if delegated else None
+    for model, inputs, is_stateless in ((Adds(), (torch.ones(3),), True), (Pair(), INDICES, False)):
+        manager = to_edge_transform_and_lower(export(model, inputs), partitioner=lowered)
+        identity = manager.to_executorch()._emitter_output.debug_identity
+        assert [method[-1] for method in identity._methods] == [is_stateless]
+
+
 def test_bytes_are_equal_for_equal_programs() -> None:
     torch.manual_seed(0)
     first = _lower(Pair(), INDICES).buffer
@@ -151,7 +216,7 @@ def test_operators_inside_a_delegate_are_known_by_the_ids_of_its_backend() -> No
     ).to_executorch()
     identity = manager._emitter_output.debug_identity
     strings, places = list(identity._strings), list(identity._places)
-    [(name, [(origins, [(instruction, by_id, by_name)])])] = identity._methods
+    [(name, [(origins, [(instruction, by_id, by_name)])], *_)] = identity._methods
     assert (name, instruction, strings[origins[0]]) == ("forward", 0, "ExampleBackend")
     assert places[origins[1]][2] == _line(Sum.forward, "x + y")
     operators = [strings[op] for op in by_id[1::3]]

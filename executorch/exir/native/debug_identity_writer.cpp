@@ -16,16 +16,25 @@ namespace {
 using flatbuffers::FlatBufferBuilder;
 using flatbuffers::Offset;
 
-/// A vector of structs of 32-bit numbers from a buffer that holds them one after the other.
+/// The numbers of 32 bits, or structs of them, that a buffer holds one after the other.
 template <typename T>
-Offset<flatbuffers::Vector<const T*>> structs(FlatBufferBuilder& builder, nb::handle buffer) {
+std::vector<T> items_of(nb::handle buffer) {
   const BorrowedBytes bytes(buffer);
   if (bytes.size() % sizeof(T) != 0) {
     throw std::invalid_argument("debug identity: a vector ends inside an entry");
   }
   std::vector<T> items(bytes.size() / sizeof(T));
   if (!items.empty()) std::memcpy(items.data(), bytes.data(), bytes.size());
-  return builder.CreateVectorOfStructs(items);
+  return items;
+}
+
+template <typename T>
+Offset<flatbuffers::Vector<const T*>> structs(FlatBufferBuilder& builder, nb::handle buffer) {
+  return builder.CreateVectorOfStructs(items_of<T>(buffer));
+}
+
+Offset<flatbuffers::Vector<uint32_t>> numbers(FlatBufferBuilder& builder, nb::handle buffer) {
+  return builder.CreateVector(items_of<uint32_t>(buffer));
 }
 
 Offset<fb::DelegateCallIdentity> delegate_call(FlatBufferBuilder& builder, nb::handle entry) {
@@ -53,7 +62,10 @@ nb::bytes write_debug_identity(nb::handle strings, nb::handle places, nb::handle
     const auto name = add_string(builder, entry[0]);
     const auto chains = builder.CreateVector(
         to_vector(entry[1], [&](nb::handle part) { return chain(builder, part); }));
-    return fb::CreateMethodIdentity(builder, name, chains);
+    const auto inputs = numbers(builder, entry[2]);
+    const auto outputs = numbers(builder, entry[3]);
+    return fb::CreateMethodIdentity(builder, name, chains, inputs, outputs,
+                                    nb::cast<bool>(entry[4]));
   }));
   fb::FinishDebugIdentityBuffer(builder,
                                 fb::CreateDebugIdentity(builder, texts, place_list, method_list));

@@ -11,6 +11,7 @@
 #include <executorch/runtime/platform/runtime.h>
 
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
@@ -175,6 +176,9 @@ void bind_program(nb::module_& m) {
           nb::arg("method_name"))
       .def("method_meta", &LoadedProgram::method_meta, nb::arg("method_name"),
            nb::keep_alive<0, 1>())
+      .def("_argument_names", &LoadedProgram::argument_names, nb::arg("method_name"),
+           "What the exported model calls the method's inputs, and its outputs: \"\" for each that "
+           "the program does not say.")
       .def("has_etdump", &LoadedProgram::has_recording)
       .def(
           "write_etdump_result_to_file",

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
 #include <limits>
 #include <numeric>
 #include <stdexcept>
@@ -17,13 +18,18 @@
 namespace executorch::extension::pybindings {
 namespace nb = nanobind;
 using runtime::EValue;
+using runtime::Method;
 using runtime::MethodMeta;
 using runtime::Tag;
 
 namespace {
 
-std::string place(const MethodMeta& meta, size_t i) {
-  return printable(meta.name()) + ": input " + std::to_string(i);
+/// Names the value that is wrong in messages. A function, since names are looked up in the program.
+using Where = std::function<std::string()>;
+
+std::string place(const Method& method, size_t i) {
+  const runtime::ArgumentText input("input", i, method.input_name(i));
+  return printable(method.method_meta().name()) + ": " + printable(input.text);
 }
 
 std::string python_type(nb::handle item) {
@@ -50,7 +56,7 @@ bool is_sequence(nb::handle items) {
 }
 
 /// The array of `item`, writable if possible; `writable` tells whether it is.
-nb::ndarray<nb::ro> array_of(nb::handle item, const std::string& where, bool& writable) {
+nb::ndarray<nb::ro> array_of(nb::handle item, const Where& where, bool& writable) {
   nb::object held = nb::borrow(item);
   if (nb::hasattr(item, "detach")) {
     if (nb::cast<bool>(nb::getattr(item, "requires_grad", nb::bool_(false)))) {
@@ -74,11 +80,11 @@ nb::ndarray<nb::ro> array_of(nb::handle item, const std::string& where, bool& wr
     } catch (nb::python_error& reason) {
       if (!reason.matches(PyExc_BufferError)) throw;
       const auto said = nb::cast<std::string>(nb::str(reason.value()));
-      throw std::runtime_error(where + ": cannot read the memory of a " + python_type(item) + ": " +
-                               said);
+      throw std::runtime_error(where() + ": cannot read the memory of a " + python_type(item) +
+                               ": " + said);
     }
   }
-  throw nb::type_error((where + ": cannot read the memory of a " + python_type(item)).c_str());
+  throw nb::type_error((where() + ": cannot read the memory of a " + python_type(item)).c_str());
 }
 
 std::vector<uint8_t> identity_order(size_t rank) {
@@ -102,10 +108,10 @@ struct Layout {
 };
 
 /// Throws ValueError for a layout that no tensor can have.
-Layout layout_of(const nb::ndarray<nb::ro>& array, const std::string& where) {
+Layout layout_of(const nb::ndarray<nb::ro>& array, const Where& where) {
   const size_t rank = array.ndim();
   if (rank > runtime::kTensorDimensionLimit) {
-    throw nb::value_error((where + " has " + std::to_string(rank) + " dimensions, at most " +
+    throw nb::value_error((where() + " has " + std::to_string(rank) + " dimensions, at most " +
                            std::to_string(runtime::kTensorDimensionLimit) + " are supported")
                               .c_str());
   }
@@ -120,7 +126,7 @@ Layout layout_of(const nb::ndarray<nb::ro>& array, const std::string& where) {
   for (size_t d = 0; d < rank; ++d) {
     const int64_t size = layout.sizes[d];
     if (size < 0 || size > std::numeric_limits<aten::SizesType>::max()) {
-      throw nb::value_error((where + " has a dimension of " + std::to_string(size)).c_str());
+      throw nb::value_error((where() + " has a dimension of " + std::to_string(size)).c_str());
     }
     if (size <= 1) {
       layout.strides[d] = 0;  // what it was leads nowhere
@@ -132,25 +138,25 @@ Layout layout_of(const nb::ndarray<nb::ro>& array, const std::string& where) {
         !__builtin_mul_overflow(step, size - 1, &step) &&
         !__builtin_add_overflow(reach, step < 0 ? -(step + 1) : step, &reach);
   }
-  if (!fits) throw nb::value_error((where + " is larger than any memory").c_str());
+  if (!fits) throw nb::value_error((where() + " is larger than any memory").c_str());
   layout.n_bytes = array.size() == 0 ? 0 : static_cast<size_t>(count);
   if (layout.n_bytes > 0 && array.data() == nullptr) {
-    throw nb::value_error((where + " has elements, but no memory").c_str());
+    throw nb::value_error((where() + " has elements, but no memory").c_str());
   }
   return layout;
 }
 
 /// Like array_of(), for arrays that the runtime can take: in CPU memory, with a known element type.
-nb::ndarray<nb::ro> usable_array(nb::handle item, const std::string& where, bool& writable,
+nb::ndarray<nb::ro> usable_array(nb::handle item, const Where& where, bool& writable,
                                  aten::ScalarType& type) {
   nb::ndarray<nb::ro> array = array_of(item, where, writable);
   if (array.device_type() != nb::device::cpu::value) {
-    throw nb::value_error((where + " is not in CPU memory").c_str());
+    throw nb::value_error((where() + " is not in CPU memory").c_str());
   }
   const auto known = from_dlpack(array.dtype());
   if (!known) {
     const std::string bits = std::to_string(array.dtype().bits);
-    throw nb::type_error((where + " has an unsupported " + bits + "-bit dtype").c_str());
+    throw nb::type_error((where() + " has an unsupported " + bits + "-bit dtype").c_str());
   }
   type = *known;
   return array;
@@ -179,12 +185,12 @@ Wanted wanted(const MethodMeta& meta, size_t i, aten::ScalarType type, size_t ra
 /// A tensor over memory that holds its elements packed in `order`. Throws ValueError where a stride
 /// is too large for a tensor, as can be that of a view that repeats a few elements.
 TensorPtr tensor_over(void* data, const std::vector<int64_t>& sizes, std::vector<uint8_t> order,
-                      aten::ScalarType type, const std::string& where) {
+                      aten::ScalarType type, const Where& where) {
   const LogCapture quiet(LogCapture::kDropped);
   auto tensor = internal::try_make_tensor_ptr(nullptr, data, {sizes.begin(), sizes.end()},
                                               std::move(order), type);
   if (!tensor.ok()) {
-    throw nb::value_error((where + " has a stride beyond 2147483647 elements").c_str());
+    throw nb::value_error((where() + " has a stride beyond 2147483647 elements").c_str());
   }
   return std::move(*tensor);
 }
@@ -223,40 +229,42 @@ bool is_dense(const std::vector<int64_t>& sizes, const std::vector<int64_t>& str
 
 }  // namespace
 
-Inputs::Inputs(const MethodMeta& meta, nb::handle items) {
+Inputs::Inputs(const Method& method, nb::handle items) {
   nb::object row = is_sequence(items) ? nb::borrow(items) : nb::object(nb::make_tuple(items));
   const size_t count = nb::len(row);
+  const MethodMeta meta = method.method_meta();
   if (count != meta.num_inputs()) {
     LogCapture().fail(std::string(meta.name()) + " takes " + std::to_string(meta.num_inputs()) +
                           " inputs, got " + std::to_string(count),
                       runtime::Error::InvalidArgument);
   }
   values_.reserve(count);
-  for (size_t i = 0; i < count; ++i) values_.push_back(convert(meta, i, nb::object(row[i])));
+  for (size_t i = 0; i < count; ++i) values_.push_back(convert(method, i, nb::object(row[i])));
 }
 
-EValue Inputs::convert(const MethodMeta& meta, size_t i, nb::handle item) {
+EValue Inputs::convert(const Method& method, size_t i, nb::handle item) {
+  const MethodMeta meta = method.method_meta();
   const auto tag = meta.num_inputs() > i ? meta.input_tag(i) : runtime::Result<Tag>(Tag::Tensor);
   const Tag wanted = tag.ok() ? *tag : Tag::Tensor;
   if (item.is_none()) return EValue();
   if (PyBool_Check(item.ptr())) return EValue(nb::cast<bool>(item));
   if (PyFloat_Check(item.ptr()) || (PyLong_Check(item.ptr()) && wanted == Tag::Double)) {
     const double value = PyFloat_AsDouble(item.ptr());
-    if (value == -1.0 && PyErr_Occurred()) throw_too_large(place(meta, i), "a float");
+    if (value == -1.0 && PyErr_Occurred()) throw_too_large(place(method, i), "a float");
     return EValue(value);
   }
   if (PyLong_Check(item.ptr())) {
     const long long value = PyLong_AsLongLong(item.ptr());
-    if (value == -1 && PyErr_Occurred()) throw_too_large(place(meta, i), "64 bits");
+    if (value == -1 && PyErr_Occurred()) throw_too_large(place(method, i), "64 bits");
     return EValue(static_cast<int64_t>(value));
   }
   if (PyUnicode_Check(item.ptr())) return convert_string(item);
   if (wanted != Tag::Tensor && nb::hasattr(item, "item")) {
     nb::object scalar = item.attr("item")();  // of a NumPy scalar or a one-element tensor
-    if (is_scalar(scalar)) return convert(meta, i, scalar);
+    if (is_scalar(scalar)) return convert(method, i, scalar);
   }
-  if (is_array(item)) return convert_tensor(meta, i, item);
-  throw nb::type_error((place(meta, i) + " is a " + python_type(item) +
+  if (is_array(item)) return convert_tensor(method, i, item);
+  throw nb::type_error((place(method, i) + " is a " + python_type(item) +
                         "; expected one flat sequence of tensors, numbers, strings or None")
                            .c_str());
 }
@@ -267,8 +275,8 @@ EValue Inputs::convert_string(nb::handle item) {
   return EValue(&entry.second);
 }
 
-EValue Inputs::convert_tensor(const MethodMeta& meta, size_t i, nb::handle item) {
-  const std::string where = place(meta, i);
+EValue Inputs::convert_tensor(const Method& method, size_t i, nb::handle item) {
+  const Where where = [&] { return place(method, i); };
   bool writable = false;
   aten::ScalarType type{};
   nb::ndarray<nb::ro> array = usable_array(item, where, writable, type);
@@ -276,18 +284,18 @@ EValue Inputs::convert_tensor(const MethodMeta& meta, size_t i, nb::handle item)
   const auto& [sizes, strides, n_bytes] = layout;
   const size_t rank = sizes.size();
   std::vector<uint8_t> order = identity_order(rank);
-  const Wanted method = wanted(meta, i, type, rank, n_bytes, order);
+  const Wanted wanted_tensor = wanted(method.method_meta(), i, type, rank, n_bytes, order);
 
   const size_t item_bytes = array.itemsize();
   auto* data = const_cast<std::byte*>(reinterpret_cast<const std::byte*>(array.data()));
   const bool aligned = reinterpret_cast<uintptr_t>(data) % item_bytes == 0;
   // A method may write to an input that it does not copy, so read-only arrays are copied here.
-  const bool usable = aligned && (writable || method.is_copied) &&
+  const bool usable = aligned && (writable || wanted_tensor.is_copied) &&
                       (n_bytes == 0 || is_dense(sizes, strides, order));
   const bool is_bool = type == aten::ScalarType::Bool;
   // A tensor that does not fit is passed as it is: the runtime refuses it without reading its
   // elements.
-  if (!method.fits || (usable && !(is_bool && !are_booleans(data, n_bytes)))) {
+  if (!wanted_tensor.fits || (usable && !(is_bool && !are_booleans(data, n_bytes)))) {
     borrowed_.push_back(std::move(array));
   } else {
     auto& copy = copies_.emplace_back(new std::byte[n_bytes]);
@@ -309,7 +317,7 @@ NamedArrays::NamedArrays(const char* what, nb::dict arrays, bool written) {
       throw nb::type_error((std::string(what) + ": a key is no str").c_str());
     }
     const std::string& name = names_.emplace_back(utf8_of(key));
-    const std::string where = std::string(what) + " '" + name + "'";
+    const Where where = [&] { return std::string(what) + " '" + name + "'"; };
     bool writable = false;
     aten::ScalarType type{};
     nb::ndarray<nb::ro> array = usable_array(item, where, writable, type);
@@ -321,10 +329,10 @@ NamedArrays::NamedArrays(const char* what, nb::dict arrays, bool written) {
     if (n_bytes > 0 && (!is_dense(sizes, strides, order) ||
                         reinterpret_cast<uintptr_t>(data) % array.itemsize() != 0)) {
       throw nb::value_error(
-          (where + " has gaps, or is not aligned; expected dense memory").c_str());
+          (where() + " has gaps, or is not aligned; expected dense memory").c_str());
     }
     if (written && !writable) {
-      throw nb::value_error((where + " may only be read; expected memory to write to").c_str());
+      throw nb::value_error((where() + " may only be read; expected memory to write to").c_str());
     }
     owned_.push_back(
         tensor_over(const_cast<std::byte*>(data), sizes, std::move(order), type, where));

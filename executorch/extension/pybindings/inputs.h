@@ -2,7 +2,7 @@
 
 #include <executorch/extension/tensor/tensor.h>
 #include <executorch/runtime/core/evalue.h>
-#include <executorch/runtime/executor/method_meta.h>
+#include <executorch/runtime/executor/method.h>
 
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
@@ -30,14 +30,14 @@ class Inputs {
   /// RuntimeError for another number of items than the method takes; TypeError or ValueError, with
   /// the input, for an object that is no value. The runtime checks dtypes and sizes itself, without
   /// reading elements of tensors that do not fit.
-  Inputs(const runtime::MethodMeta& meta, nanobind::handle items);
+  Inputs(const runtime::Method& method, nanobind::handle items);
 
   const std::vector<runtime::EValue>& values() const { return values_; }
 
  private:
-  runtime::EValue convert(const runtime::MethodMeta& meta, size_t i, nanobind::handle item);
+  runtime::EValue convert(const runtime::Method& method, size_t i, nanobind::handle item);
   runtime::EValue convert_string(nanobind::handle item);
-  runtime::EValue convert_tensor(const runtime::MethodMeta& meta, size_t i, nanobind::handle item);
+  runtime::EValue convert_tensor(const runtime::Method& method, size_t i, nanobind::handle item);
 
   std::vector<runtime::EValue> values_;
   std::vector<nanobind::ndarray<nanobind::ro>> borrowed_;  // hold the memory the tensors point to

@@ -149,7 +149,7 @@ def test_misuse_raises(folder: Path, module: str) -> None:
         if answer.partition(":")[0] not in (("Fine",) if name.startswith("fine: ") else EXPECTED)
     }
     assert not wrong
-    assert answers["huge stride"].startswith("ValueError: forward: input 0 has a stride")
+    assert answers["huge stride"].startswith("ValueError: forward: input 0 (x) has a stride")
     assert answers["huge number"].startswith("OverflowError: forward: input 0")
     assert answers["surrogate"].startswith("UnicodeEncodeError")
     assert answers["method"].startswith(r"RuntimeError: loading method '\0': InvalidArgument")

@@ -244,10 +244,18 @@ def test_the_steps_of_a_call_can_be_taken_one_by_one(affine: bytes) -> None:
         ([torch.zeros(4, 5), Y], RuntimeError, "input 0"),
         ([torch.zeros(4, 2), Y], RuntimeError, "executing forward.*broadcast"),
         ([X, 3], RuntimeError, "input 1"),
-        ([X, [Y]], TypeError, "input 1 is a list"),
-        ([X, object()], TypeError, "input 1 is a object"),
-        ([X, X.to_sparse()], RuntimeError, "input 1: cannot read the memory of a Tensor.*strided"),
-        ([X, X.to("meta")], RuntimeError, "input 1: cannot read the memory of a Tensor.*meta"),
+        ([X, [Y]], TypeError, r"input 1 \(y\) is a list"),
+        ([X, object()], TypeError, r"input 1 \(y\) is a object"),
+        (
+            [X, X.to_sparse()],
+            RuntimeError,
+            r"input 1 \(y\): cannot read the memory of a Tensor.*strided",
+        ),
+        (
+            [X, X.to("meta")],
+            RuntimeError,
+            r"input 1 \(y\): cannot read the memory of a Tensor.*meta",
+        ),
     ],
 )
 def test_an_input_that_does_not_fit_is_named(affine: bytes, inputs, kind, message) -> None:
@@ -267,7 +275,7 @@ def test_the_reason_logged_by_the_runtime_is_in_the_exception(affine: bytes, cap
     with pytest.raises(RuntimeError) as raised:
         load(affine).call([X.double(), Y])
     first, *reasons = str(raised.value).split("\n")
-    assert first == "forward: input 0: InvalidArgument (0x12)"
+    assert first == "forward: input 0 (x): InvalidArgument (0x12)"
     assert reasons and "Double" in reasons[0] and "Float" in reasons[0]
     assert capfd.readouterr().err == ""
 

@@ -151,6 +151,23 @@ MethodMeta LoadedProgram::method_meta(const std::string& name) const {
   return meta.get();
 }
 
+LoadedProgram::ArgumentNames LoadedProgram::argument_names(const std::string& method) const {
+  const MethodMeta meta = method_meta(method);
+  ArgumentNames names;
+  names.first.resize(meta.num_inputs());
+  names.second.resize(meta.num_outputs());
+  const LogCapture quiet(LogCapture::kDropped);  // what is malformed is no reason to fail
+  const auto identity = program_->debug_identity();
+  if (!identity.ok()) return names;
+  for (size_t i = 0; i < names.first.size(); ++i) {
+    names.first[i] = identity->input_name(meta.name(), i);
+  }
+  for (size_t i = 0; i < names.second.size(); ++i) {
+    names.second[i] = identity->output_name(meta.name(), i);
+  }
+  return names;
+}
+
 std::unique_ptr<Module> LoadedProgram::make_module() const {
   return std::make_unique<Module>(program_, nullptr, nullptr, nullptr,
                                   open_data(source_.data_path, source_.data_buffer),
@@ -206,7 +223,10 @@ void Runner::give(const std::shared_ptr<Inputs>& inputs) {
   inputs_incomplete_ = true;
   for (size_t i = 0; i < found; ++i) {
     const EValue& value = inputs->values()[i];
-    log.check(method_.set_input(value, i), name_ + ": input " + std::to_string(i));
+    const Error error = method_.set_input(value, i);
+    if (error != Error::Ok) {
+      log.fail(name_ + ": " + runtime::ArgumentText("input", i, method_.input_name(i)).text, error);
+    }
     if (!value.isTensor()) continue;
     // The method copies planned inputs; others are used in place and have to be kept alive.
     const auto info = meta.input_tensor_meta(i);
@@ -295,7 +315,7 @@ void Runner::in_turn(const F& f, std::vector<Lent>* lent) {
 }
 
 void Runner::set_inputs(nb::handle items) {
-  auto inputs = std::make_shared<Inputs>(method_.method_meta(), items);
+  auto inputs = std::make_shared<Inputs>(method_, items);
   in_turn([&] {
     give(inputs);
     std::swap(inputs, inputs_);  // execute() may give them again
@@ -328,7 +348,7 @@ nb::list Runner::outputs(bool clone, nb::handle owner) {
 }
 
 nb::list Runner::call(nb::handle items, bool clone, nb::handle owner) {
-  auto inputs = std::make_shared<Inputs>(method_.method_meta(), items);
+  auto inputs = std::make_shared<Inputs>(method_, items);
   std::vector<Output> taken;
   std::vector<Lent> lent;
   const auto run_and_read = [&] {

@@ -48,6 +48,10 @@ class LoadedProgram {
   const runtime::Program& program() const { return *program_; }
   std::vector<std::string> method_names() const;
   runtime::MethodMeta method_meta(const std::string& name) const;
+  /// What the exported model calls the inputs and the outputs of a method, "" where the program
+  /// does not say. Throws RuntimeError for an unknown method.
+  using ArgumentNames = std::pair<std::vector<std::string>, std::vector<std::string>>;
+  ArgumentNames argument_names(const std::string& method) const;
 
   /// A module over this program, with its own memory and state. It must not outlive the program.
   std::unique_ptr<Module> make_module() const;

@@ -26,6 +26,13 @@ auto item(const Vector* items, size_t index) -> decltype(items->Get(0)) {
              : nullptr;
 }
 
+// 0, the number of what is not known, where there is no such item.
+uint32_t item_or_zero(const flatbuffers::Vector<uint32_t>* items, size_t index) {
+  return items != nullptr && index < items->size()
+             ? items->Get(static_cast<flatbuffers::uoffset_t>(index))
+             : 0;
+}
+
 }  // namespace
 
 OriginText::OriginText(const InstructionOrigin& origin) {
@@ -37,6 +44,12 @@ OriginText::OriginText(const InstructionOrigin& origin) {
   }
   std::snprintf(text + n, sizeof(text) - static_cast<size_t>(n), "%s%s",
                 outermost ? "the outermost module" : "module ", origin.module_path);
+}
+
+ArgumentText::ArgumentText(const char* kind, size_t index, const char* name) {
+  const bool is_named = name[0] != '\0';
+  std::snprintf(text, sizeof(text), "%s %zu%s%.80s%s", kind, index, is_named ? " (" : "", name,
+                is_named ? ")" : "");
 }
 
 DebugIdentity::DebugIdentity(const void* data) : root_(fb::GetDebugIdentity(data)) {}
@@ -87,6 +100,21 @@ const fb::MethodIdentity* DebugIdentity::find_method(const char* name) const {
     if (method->name() != nullptr && method->name()->string_view() == name) return method;
   }
   return nullptr;
+}
+
+const char* DebugIdentity::input_name(const char* method, size_t index) const {
+  const auto* const found = find_method(method);
+  return found == nullptr ? "" : text(item_or_zero(found->inputs(), index));
+}
+
+const char* DebugIdentity::output_name(const char* method, size_t index) const {
+  const auto* const found = find_method(method);
+  return found == nullptr ? "" : text(item_or_zero(found->outputs(), index));
+}
+
+bool DebugIdentity::is_stateless(const char* method) const {
+  const auto* const found = find_method(method);
+  return found != nullptr && found->is_stateless();
 }
 
 bool DebugIdentity::instruction(const char* method, size_t chain, size_t instruction,

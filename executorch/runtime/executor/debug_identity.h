@@ -1,5 +1,5 @@
-/// The places in the user's model that instructions come from. `schema/debug_identity.fbs` is the
-/// format.
+/// What the user's model calls things: the places that instructions come from, and the names of
+/// inputs and outputs. `schema/debug_identity.fbs` is the format.
 #pragma once
 
 #include <executorch/runtime/core/error.h>
@@ -36,11 +36,18 @@ struct OriginText {
   char text[192];
 };
 
-/// A program's named data of this key says where its instructions come from.
+/// "input 1 (attention_mask)", or "input 1" where the name is "", for messages.
+struct ArgumentText {
+  ArgumentText(const char* kind, size_t index, const char* name);
+  char text[128];
+};
+
+/// A program's named data of this key is its debug identity.
 constexpr char kDebugIdentityKey[] = "executorch.debug_identity";
 
-/// The places of a program's instructions, as its exporter wrote them. Borrows the bytes.
-/// Lookups take any argument; false, and an unchanged `out`, where nothing is known.
+/// The places of a program's instructions and the names of its inputs and outputs, as its exporter
+/// wrote them. Borrows the bytes. Lookups take any argument; false, and an unchanged `out`, or the
+/// name "", where nothing is known.
 class DebugIdentity final {
  public:
   /// `data` was accepted by check().
@@ -57,6 +64,14 @@ class DebugIdentity final {
                  InstructionOrigin& out) const;
   bool delegated(const char* method, size_t chain, size_t instruction, const char* debug_name,
                  InstructionOrigin& out) const;
+
+  /// The parameter of the user's model that an input is, such as "tokens".
+  const char* input_name(const char* method, size_t index) const;
+  /// The keys under which the user's model returns an output, such as "logits" or "cache.0"; "" for
+  /// results without keys.
+  const char* output_name(const char* method, size_t index) const;
+  /// Whether calls of the method change nothing that later calls read. False if it is not known.
+  bool is_stateless(const char* method) const;
 
  private:
   const char* text(uint32_t index) const;

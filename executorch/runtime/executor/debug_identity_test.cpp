@@ -17,7 +17,8 @@ using testing::ProgramBuilder;
 std::vector<uint8_t> identity() {
   flatbuffers::FlatBufferBuilder fbb;
   const std::vector<std::string> strings = {
-      "", "test::fail", "h.0.attn", "models/net.py", "Backend", "aten::mm+aten::relu", "gemm"};
+      "",        "test::fail",          "h.0.attn", "models/net.py",
+      "Backend", "aten::mm+aten::relu", "gemm",     "tokens"};
   const std::vector<fb::Place> places = {{0, 0, 0}, {2, 3, 17}, {0, 3, 21}};
   const std::vector<fb::Origin> origins = {{1, 1}, {4, 2}, {1, 99}};
   const std::vector<fb::DelegatedOrigin> by_id = {{2, 5, 1}, {7, 1, 2}, {4000000000, 1, 1}};
@@ -26,8 +27,10 @@ std::vector<uint8_t> identity() {
       fb::CreateDelegateCallIdentityDirect(fbb, 1, &by_id, &by_name)};
   const std::vector<flatbuffers::Offset<fb::ChainIdentity>> chains = {
       fb::CreateChainIdentityDirect(fbb, &origins, &calls)};
+  const std::vector<uint32_t> inputs = {7, 0, 99};
+  const std::vector<uint32_t> outputs = {6};
   const std::vector<flatbuffers::Offset<fb::MethodIdentity>> methods = {
-      fb::CreateMethodIdentityDirect(fbb, "forward", &chains)};
+      fb::CreateMethodIdentityDirect(fbb, "forward", &chains, &inputs, &outputs, true)};
   const auto texts = fbb.CreateVectorOfStrings(strings);
   const auto place_list = fbb.CreateVectorOfStructs(places);
   const auto method_list = fbb.CreateVector(methods);
@@ -140,6 +143,45 @@ TEST(DebugIdentity, NamesOperatorsInsideDelegates) {
   EXPECT_FALSE(given.delegated("backward", 0, 1, 2u, origin));
 }
 
+TEST(DebugIdentity, NamesInputsAndOutputs) {
+  const auto bytes = identity();
+  const DebugIdentity given(bytes.data());
+  EXPECT_STREQ(given.input_name("forward", 0), "tokens");
+  EXPECT_STREQ(given.input_name("forward", 1), "");  // not known
+  EXPECT_STREQ(given.input_name("forward", 2), "");  // beyond the texts
+  EXPECT_STREQ(given.input_name("forward", SIZE_MAX), "");
+  EXPECT_STREQ(given.input_name("backward", 0), "");
+  EXPECT_STREQ(given.output_name("forward", 0), "gemm");
+  EXPECT_STREQ(given.output_name("forward", 1), "");
+  EXPECT_TRUE(given.is_stateless("forward"));
+  EXPECT_FALSE(given.is_stateless("backward"));
+}
+
+TEST(DebugIdentity, ArgumentsInMessages) {
+  EXPECT_STREQ(ArgumentText("input", 3, "").text, "input 3");
+  EXPECT_STREQ(ArgumentText("output", 0, "logits").text, "output 0 (logits)");
+  const std::string longest = ArgumentText("input", SIZE_MAX, std::string(4096, 'x').c_str()).text;
+  EXPECT_EQ(longest.substr(longest.size() - 3), "xx)");
+}
+
+TEST(DebugIdentity, ErrorsOfInputsNameThem) {
+  ProgramBuilder builder;
+  PlanBuilder& plan = builder.method();
+  plan.inputs = {plan.tensor({{2}})};
+  builder.named_data.emplace_back(kDebugIdentityKey, identity());
+  auto loaded = load(builder.build());
+  ASSERT_EQ(loaded.error, Error::Ok);
+  EXPECT_STREQ(loaded.method->input_name(0), "tokens");
+  EXPECT_STREQ(loaded.method->output_name(0), "gemm");
+  const std::string log = log_of([&] {
+    EXPECT_EQ(loaded.method->set_input(EValue(int64_t{1}), 0), Error::InvalidArgument);
+    EXPECT_EQ(loaded.method->execute(), Error::InvalidArgument);
+  });
+  EXPECT_NE(log.find("forward: input 0 (tokens) is a Int, expected Tensor"), std::string::npos)
+      << log;
+  EXPECT_NE(log.find("forward: input 0 (tokens) of 1 has not been set"), std::string::npos) << log;
+}
+
 TEST(DebugIdentity, AProgramWithoutOneSaysSo) {
   auto loaded = load(failing_program({}));
   ASSERT_EQ(loaded.error, Error::Ok);
@@ -179,8 +221,10 @@ TEST(DebugIdentity, NoChangedByteLeadsOutOfIt) {
           changed.delegated("forward", 0, n, 7u, origin);
           changed.delegated("forward", 0, n, "gemm", origin);
           length += std::string(origin.module_path).size();
+          length += std::string(changed.input_name("forward", n)).size();
+          length += std::string(changed.output_name("forward", n)).size();
         }
-        EXPECT_LT(length, 12 * given.size());
+        EXPECT_LT(length, 20 * given.size());
       }
     }
   });

@@ -125,6 +125,16 @@ bool Method::instruction_origin(size_t chain, size_t instruction, InstructionOri
   return identity.ok() && identity->instruction(name(), chain, instruction, out);
 }
 
+const char* Method::input_name(size_t i) const {
+  const auto identity = state_.program->debug_identity();
+  return identity.ok() ? identity->input_name(name(), i) : "";
+}
+
+const char* Method::output_name(size_t i) const {
+  const auto identity = state_.program->debug_identity();
+  return identity.ok() ? identity->output_name(name(), i) : "";
+}
+
 Error Method::execute() {
   ET_CHECK_OR_RETURN_ERROR(!is_in_progress(), InvalidState,
                            "%s: step() has begun an execution; step to its end and call "
@@ -186,18 +196,17 @@ Error Method::begin() {
 
 Error Method::check_ready() const {
   for (size_t i = 0; i < state_.input_set.size(); ++i) {
-    ET_CHECK_OR_RETURN_ERROR(state_.input_set[i], InvalidArgument,
-                             "%s: input %zu of %zu has not been set", name(), i,
-                             state_.input_set.size());
+    ET_CHECK_OR_RETURN_ERROR(state_.input_set[i], InvalidArgument, "%s: %s of %zu has not been set",
+                             name(), input_text(i).text, state_.input_set.size());
     ET_CHECK_OR_RETURN_ERROR(!state_.checks_data || !lacks_layout(input_value(i)), InvalidArgument,
-                             "%s: input %zu is undefined, or a tensor without strides or dim order",
-                             name(), i);
+                             "%s: %s is undefined, or a tensor without strides or dim order",
+                             name(), input_text(i).text);
   }
   bool lacks = false;
   for (size_t i = 0; state_.checks_data && i < outputs_size(); ++i) {
-    ET_CHECK_OR_RETURN_ERROR(
-        !lacks_layout(output_value(i)), InvalidArgument,
-        "%s: output %zu is undefined, or a tensor without strides or dim order", name(), i);
+    ET_CHECK_OR_RETURN_ERROR(!lacks_layout(output_value(i)), InvalidArgument,
+                             "%s: %s is undefined, or a tensor without strides or dim order",
+                             name(), output_text(i).text);
     lacks = lacks || (output_value(i).isTensor() && lacks_data(output_value(i).toTensor()));
   }
   return lacks ? check_outputs() : Error::Ok;
@@ -233,9 +242,9 @@ Error Method::check_outputs() const {
   while (i < outputs_size() && is_ready(i)) ++i;
   state_.heap->reset();
   ET_CHECK_OR_RETURN_ERROR(i == outputs_size(), InvalidState,
-                           "%s: output %zu is not memory planned and has no memory; call "
+                           "%s: %s is not memory planned and has no memory; call "
                            "set_output_data_ptr() first",
-                           name(), i);
+                           name(), output_text(i).text);
   return Error::Ok;
 }
 
@@ -446,7 +455,7 @@ Result<bool> Method::read_condition(const EValue& condition) const {
 Error Method::finish() {
   for (size_t i = 0; state_.checks_data && i < outputs_size(); ++i) {
     ET_CHECK_OR_RETURN_ERROR(!lacks_data(output_value(i)), InvalidState,
-                             "%s: output %zu has no memory at the end", name(), i);
+                             "%s: %s has no memory at the end", name(), output_text(i).text);
   }
   for (size_t i = 0; internal::attached(state_.event_tracer) != nullptr && i < outputs_size();
        ++i) {

@@ -125,6 +125,10 @@ class Method final {
   /// Where in the user's model an instruction comes from. False if the program does not say,
   /// because it was stripped or another exporter wrote it, or if there is no such instruction.
   bool instruction_origin(size_t chain, size_t instruction, InstructionOrigin& out) const;
+  /// The parameter of the user's model that an input is ("tokens"), and the keys under which the
+  /// model returns an output ("logits"). "" if the program does not say, or there is no such one.
+  const char* input_name(size_t i) const;
+  const char* output_name(size_t i) const;
 
   // For tools that watch a run step by step.
   struct Place {
@@ -151,6 +155,10 @@ class Method final {
 
  private:
   friend class Program;
+
+  /// For messages.
+  ArgumentText input_text(size_t i) const { return {"input", i, input_name(i)}; }
+  ArgumentText output_text(size_t i) const { return {"output", i, output_name(i)}; }
 
   /// A call site's delegate. The blob lives as long as the handle unless the backend frees it.
   struct Delegate {

@@ -109,9 +109,9 @@ Error Method::set_input(const EValue& input_evalue, size_t input_idx) {
       static_cast<uint32_t>(state_.plan->inputs()->Get(static_cast<uint32_t>(input_idx)));
   const fb::EValue& recorded = *state_.plan->values()->Get(index);
   const Tag tag = *method_meta().input_tag(input_idx);
-  ET_CHECK_OR_RETURN_ERROR(input_evalue.tag == tag, InvalidArgument,
-                           "%s: input %zu is a %s, expected %s", name(), input_idx,
-                           tag_to_string(input_evalue.tag), tag_to_string(tag));
+  ET_CHECK_OR_RETURN_ERROR(input_evalue.tag == tag, InvalidArgument, "%s: %s is a %s, expected %s",
+                           name(), input_text(input_idx).text, tag_to_string(input_evalue.tag),
+                           tag_to_string(tag));
   switch (tag) {
     case Tag::Tensor:
       ET_CHECK_OK_OR_RETURN_ERROR(set_tensor_input(input_evalue.toTensor(), input_idx));
@@ -119,23 +119,23 @@ Error Method::set_input(const EValue& input_evalue, size_t input_idx) {
     case Tag::Int: {
       const int64_t expected = recorded.val_as_Int()->int_val();
       ET_CHECK_OR_RETURN_ERROR(input_evalue.toInt() == expected, InvalidArgument,
-                               "%s: input %zu is %" PRId64
-                               ", but the method was exported for %" PRId64,
-                               name(), input_idx, input_evalue.toInt(), expected);
+                               "%s: %s is %" PRId64 ", but the method was exported for %" PRId64,
+                               name(), input_text(input_idx).text, input_evalue.toInt(), expected);
       break;
     }
     case Tag::Bool: {
       const bool expected = recorded.val_as_Bool()->bool_val();
       ET_CHECK_OR_RETURN_ERROR(input_evalue.toBool() == expected, InvalidArgument,
-                               "%s: input %zu is %s, but the method was exported for %s", name(),
-                               input_idx, expected ? "false" : "true", expected ? "true" : "false");
+                               "%s: %s is %s, but the method was exported for %s", name(),
+                               input_text(input_idx).text, expected ? "false" : "true",
+                               expected ? "true" : "false");
       break;
     }
     case Tag::Double: {
       const double expected = recorded.val_as_Double()->double_val();
       ET_CHECK_OR_RETURN_ERROR(close(input_evalue.toDouble(), expected), InvalidArgument,
-                               "%s: input %zu is %g, but the method was exported for %g", name(),
-                               input_idx, input_evalue.toDouble(), expected);
+                               "%s: %s is %g, but the method was exported for %g", name(),
+                               input_text(input_idx).text, input_evalue.toDouble(), expected);
       break;
     }
     default:
@@ -151,27 +151,28 @@ Error Method::set_tensor_input(const Tensor& source, size_t index) {
       static_cast<uint32_t>(state_.plan->inputs()->Get(static_cast<uint32_t>(index)));
   const fb::Tensor& recorded = *state_.plan->values()->Get(value_index)->val_as_Tensor();
   ET_CHECK_OR_RETURN_ERROR(source.unsafeGetTensorImpl() != nullptr, InvalidArgument,
-                           "%s: input %zu is an undefined tensor", name(), index);
+                           "%s: %s is an undefined tensor", name(), input_text(index).text);
   ET_ASSIGN_OR_RETURN(const Tensor input, state_.values[value_index].tryToTensor());
   ET_CHECK_OR_RETURN_ERROR(source.scalar_type() == input.scalar_type(), InvalidArgument,
-                           "%s: input %zu has element type %s, expected %s", name(), index,
-                           toString(source.scalar_type()), toString(input.scalar_type()));
+                           "%s: %s has element type %s, expected %s", name(),
+                           input_text(index).text, toString(source.scalar_type()),
+                           toString(input.scalar_type()));
   ET_CHECK_OR_RETURN_ERROR(source.const_data_ptr() != nullptr || source.numel() == 0,
-                           InvalidArgument, "%s: input %zu has no data", name(), index);
+                           InvalidArgument, "%s: %s has no data", name(), input_text(index).text);
   ET_CHECK_OR_RETURN_ERROR(source.dim() != input.dim() || same_order(source, input),
                            InvalidArgument,
-                           "%s: input %zu has its dimensions in another order in memory (such as "
+                           "%s: %s has its dimensions in another order in memory (such as "
                            "channels last) than the method was exported for",
-                           name(), index);
+                           name(), input_text(index).text);
   auto& impl = *input.unsafeGetTensorImpl();
   const bool borrows = !has_memory(recorded);
   if (!borrows) {  // a view of a constant may have taken its place
-    ET_CHECK_OK_OR_RETURN_ERROR(internal::writable_data(input).error(),
-                                "%s: input %zu cannot be set", name(), index);
+    ET_CHECK_OK_OR_RETURN_ERROR(internal::writable_data(input).error(), "%s: %s cannot be set",
+                                name(), input_text(index).text);
     // Without elements a tensor may have had none, and this input has some.
     ET_CHECK_OR_RETURN_ERROR(source.numel() == 0 || input.const_data_ptr() != nullptr, InvalidState,
-                             "%s: input %zu has no memory any more; a view takes its place", name(),
-                             index);
+                             "%s: %s has no memory any more; a view takes its place", name(),
+                             input_text(index).text);
   }
   const bool read_only = impl.is_read_only();
   if (borrows) {  // the room of the last input is no bound for this one
@@ -182,7 +183,7 @@ Error Method::set_tensor_input(const Tensor& source, size_t index) {
       impl.borrow_data(impl.mutable_data(), static_cast<size_t>(impl.numel()), read_only);
     }
     const bool is_static = input.shape_dynamism() == TensorShapeDynamism::STATIC;
-    ET_LOG(Error, "%s: input %zu has shape %s, expected %s%s", name(), index,
+    ET_LOG(Error, "%s: %s has shape %s, expected %s%s", name(), input_text(index).text,
            tensor_shape_to_c_string({source.sizes().data(), source.sizes().size()}).data(),
            is_static ? "" : "at most ",
            tensor_shape_to_c_string({recorded.sizes()->data(), recorded.sizes()->size()}).data());
@@ -206,20 +207,20 @@ Error Method::set_output_data_ptr(void* buffer, size_t size, size_t output_idx) 
   const auto* recorded = state_.plan->values()->Get(index)->val_as_Tensor();
   const EValue& value = output_value(output_idx);
   ET_CHECK_OR_RETURN_ERROR(recorded != nullptr && value.isTensor(), InvalidArgument,
-                           "%s: output %zu is a %s, expected a Tensor", name(), output_idx,
-                           tag_to_string(value.tag));
+                           "%s: %s is a %s, expected a Tensor", name(),
+                           output_text(output_idx).text, tag_to_string(value.tag));
   ET_CHECK_OR_RETURN_ERROR(!has_memory(*recorded), InvalidState,
-                           "%s: output %zu is memory planned or a constant; it has memory", name(),
-                           output_idx);
+                           "%s: %s is memory planned or a constant; it has memory", name(),
+                           output_text(output_idx).text);
   ET_ASSIGN_OR_RETURN(const TensorInfo info, method_meta().output_tensor_meta(output_idx));
   const Tensor& output = value.toTensor();
   const size_t needed = info.nbytes() > output.nbytes() ? info.nbytes() : output.nbytes();
   ET_CHECK_OR_RETURN_ERROR(buffer != nullptr && size >= needed, InvalidArgument,
-                           "%s: output %zu needs %zu bytes, found %zu at %p", name(), output_idx,
-                           needed, size, buffer);
+                           "%s: %s needs %zu bytes, found %zu at %p", name(),
+                           output_text(output_idx).text, needed, size, buffer);
   auto& impl = *output.unsafeGetTensorImpl();
-  ET_CHECK_OR_RETURN_ERROR(!impl.is_read_only(), InvalidState,
-                           "%s: a constant was moved to output %zu", name(), output_idx);
+  ET_CHECK_OR_RETURN_ERROR(!impl.is_read_only(), InvalidState, "%s: a constant was moved to %s",
+                           name(), output_text(output_idx).text);
   impl.borrow_data(buffer, size / elementSize(impl.scalar_type()), false);
   return Error::Ok;
 }

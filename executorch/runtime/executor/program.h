@@ -85,8 +85,8 @@ class Program final {
   /// The data that the program carries for its delegates; NotFound if it carries none.
   Result<const NamedDataMap*> get_named_data_map() const;
 
-  /// Where in the user's model the instructions come from. Read and verified by the first call, not
-  /// by load(). NotFound if the program does not say, because it was stripped or another exporter
+  /// Where in the user's model the instructions come from, and what it calls its inputs and outputs.
+  /// Read and verified by the first call, not by load(). NotFound if the program does not say, because it was stripped or another exporter
   /// wrote it; InvalidProgram if it is malformed.
   Result<DebugIdentity> debug_identity() const;
 
