@@ -179,10 +179,6 @@ Json describe_memory(const fb::ExecutionPlan& plan, Budget& budget) {
   return list;
 }
 
-}  // namespace
-
-namespace {
-
 void add_origin(const runtime::DebugIdentity& identity, const char* method, size_t chain,
                 size_t number, Budget& budget, Json& instruction) {
   runtime::InstructionOrigin origin;
@@ -191,6 +187,18 @@ void add_origin(const runtime::DebugIdentity& identity, const char* method, size
   if (origin.file[0] != '\0') {
     instruction["place"] = budget.name(origin.file) + ":" + std::to_string(origin.line);
   }
+}
+
+/// What the user's model calls the inputs or outputs of a method.
+Json names_of(const runtime::DebugIdentity& identity, const char* method, size_t count,
+              const char* (runtime::DebugIdentity::*name)(const char*, size_t) const,
+              Budget& budget) {
+  Json names = Json::array();
+  for (size_t i = 0; i < count; ++i) {
+    budget.take(1);
+    names.push_back(budget.name((identity.*name)(method, i)));
+  }
+  return names;
 }
 
 }  // namespace
@@ -204,6 +212,13 @@ Json describe_plan(const fb::Program& program, const fb::ExecutionPlan& plan,
               {"values", Json::array()},
               {"delegates", Json::array()},
               {"chains", Json::array()}};
+  if (identity != nullptr) {
+    const char* const method = plan.name()->c_str();
+    out["input_names"] = names_of(*identity, method, out["inputs"].size(),
+                                  &runtime::DebugIdentity::input_name, budget);
+    out["output_names"] = names_of(*identity, method, out["outputs"].size(),
+                                   &runtime::DebugIdentity::output_name, budget);
+  }
   for (const auto* value : *plan.values()) out["values"].push_back(describe_value(*value, budget));
   for (uint32_t i = 0; plan.delegates() != nullptr && i < plan.delegates()->size(); ++i) {
     out["delegates"].push_back(describe_delegate(program, *plan.delegates()->Get(i), budget));

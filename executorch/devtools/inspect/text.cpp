@@ -104,11 +104,19 @@ std::string instruction_text(const Json& method, const Json& instruction) {
 }
 
 std::string method_text(const Json& method) {
-  const auto indices = [&](const char* key) {
-    return join(method[key], [](const Json& n) { return value_name(n.get<int64_t>()); });
+  // "%0 tokens, %1 mask".
+  const auto indices = [&](const char* key, const char* names_key) {
+    size_t i = 0;
+    return join(method[key], [&](const Json& n) {
+      const Json names = method.value(names_key, Json::array());
+      const std::string name = i < names.size() ? names[i].get<std::string>() : "";
+      ++i;
+      return value_name(n.get<int64_t>()) + (name.empty() ? "" : " " + name);
+    });
   };
-  std::string out = "method " + method["name"].get<std::string>() + "(" + indices("inputs") +
-                    ") -> (" + indices("outputs") + ")\n";
+  std::string out = "method " + method["name"].get<std::string>() + "(" +
+                    indices("inputs", "input_names") + ") -> (" +
+                    indices("outputs", "output_names") + ")\n";
   for (const Json& memory : method["memory"]) {
     out += "  memory " + memory["id"].dump() + ": " + memory["bytes"].dump() + " bytes" +
            (memory.contains("device") ? " on " + memory["device"].get<std::string>() : "") + "\n";

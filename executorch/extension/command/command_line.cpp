@@ -79,11 +79,12 @@ void add_run_options(CLI::App& verb, RunOptions& options) {
   add_name(verb, "--data", options.program.data_path, "External data of the program, a .ptd file");
   add_name(verb, "--method", options.program.method, "Default: the first");
   add_name(verb, "--inputs", options.inputs.files,
-           "A .npy or raw file for each tensor input, comma-separated")
+           "A .npy or raw file for each tensor input, comma-separated; also as tokens=FILE, by the "
+           "input's name (inspect)")
       ->allow_extra_args(false)  // which would be taken from the positional ones
       ->delimiter(',');
   verb.add_option("--shape", options.inputs.shapes,
-                  "Size of each tensor input, as 1x8,- (-: the largest)")
+                  "Size of each tensor input, as 1x8,- (-: the largest), or by name, as tokens=1x8")
       ->allow_extra_args(false)
       ->delimiter(',');
   verb.add_option("--fill", options.inputs.fill, "Inputs without files: ones or random")

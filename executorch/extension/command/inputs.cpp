@@ -5,11 +5,13 @@
 #include <executorch/runtime/executor/method_meta.h>
 #include <executorch/schema/program_generated.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <optional>
 #include <random>
 
 namespace executorch::extension::command {
@@ -80,6 +82,8 @@ std::string generate(ScalarType dtype, size_t n, bool random, std::mt19937_64& e
 /// What a method says about one of its tensor inputs.
 struct Expected {
   size_t index;
+  std::string name;  // "tokens"
+  std::string text;  // "input 0 (tokens)"
   ScalarType dtype;
   Sizes bound;
   std::vector<aten::DimOrderType> dim_order;
@@ -89,12 +93,15 @@ struct Expected {
 
 Expected expected_of(const runtime::Method& method, size_t index) {
   const auto info = method.method_meta().input_tensor_meta(index);
-  check(info.error(), "read what input " + std::to_string(index) + " is");
+  const runtime::ArgumentText input_text("input", index, method.input_name(index));
+  check(info.error(), std::string("read what ") + input_text.text + " is");
   const auto& plan = method.plan();
   const auto value = static_cast<uint32_t>(plan.inputs()->Get(static_cast<uint32_t>(index)));
   const bool is_dynamic = plan.values()->Get(value)->val_as_Tensor()->shape_dynamism() !=
                           executorch_flatbuffer::TensorShapeDynamism::STATIC;
   return {index,
+          method.input_name(index),
+          input_text.text,
           info->scalar_type(),
           Sizes(info->sizes().begin(), info->sizes().end()),
           {info->dim_order().begin(), info->dim_order().end()},
@@ -102,9 +109,10 @@ Expected expected_of(const runtime::Method& method, size_t index) {
           info->nbytes()};
 }
 
-/// For messages: "input 0 (Float 1x8 at most)".
+/// For messages: "input 0 (tokens, Long 1x8 at most)".
 std::string describe(const Expected& input) {
-  return "input " + std::to_string(input.index) + " (" + runtime::toString(input.dtype) + " " +
+  return "input " + std::to_string(input.index) + " (" +
+         (input.name.empty() ? "" : input.name + ", ") + runtime::toString(input.dtype) + " " +
          text(input.bound) + (input.is_dynamic ? " at most)" : ")");
 }
 
@@ -157,17 +165,43 @@ void read_values(const std::string& path, const Expected& expected, bool is_shap
   input.bytes = std::move(file);
 }
 
-/// The value of the `n`th tensor input.
-InputTensor value_of(const Expected& expected, size_t n, const InputOptions& options,
+/// Options for the inputs, each given for the next one or as NAME=VALUE; none for inputs without.
+/// `what`: "input files" or "shapes".
+std::vector<std::optional<std::string>> by_input(const std::vector<std::string>& given,
+                                                 const std::vector<Expected>& inputs,
+                                                 const char* what) {
+  std::vector<std::optional<std::string>> values(inputs.size());
+  size_t next = 0;
+  for (const std::string& option : given) {
+    const size_t length = std::min(option.find('='), option.size());
+    const auto named = std::find_if(inputs.begin(), inputs.end(), [&](const Expected& input) {
+      return length > 0 && length < option.size() && input.name == option.substr(0, length);
+    });
+    const bool is_named = named != inputs.end();
+    const size_t i = is_named ? static_cast<size_t>(named - inputs.begin()) : next++;
+    if (i >= inputs.size()) {
+      fail(std::to_string(given.size()) + " " + what + " for " + std::to_string(inputs.size()) +
+           " tensor inputs");
+    }
+    if (values[i].has_value()) fail("two " + std::string(what) + " for " + inputs[i].text);
+    values[i] = is_named ? option.substr(length + 1) : option;
+  }
+  return values;
+}
+
+/// The value of a tensor input.
+InputTensor value_of(const Expected& expected, const std::optional<std::string>& file,
+                     const std::optional<std::string>& shape, bool is_random,
                      std::mt19937_64& engine) {
-  InputTensor input{expected.index, expected.dtype, expected.bound, expected.dim_order, {}};
-  const bool is_shaped = n < options.shapes.size() && options.shapes[n] != "-";
-  if (is_shaped) input.sizes = parse_shape(options.shapes[n]);
-  if (options.files.empty()) {
+  InputTensor input{expected.index, expected.text,      expected.dtype,
+                    expected.bound, expected.dim_order, {}};
+  const bool is_shaped = shape.has_value() && *shape != "-";
+  if (is_shaped) input.sizes = parse_shape(*shape);
+  if (file.has_value()) {
+    read_values(*file, expected, is_shaped, input);
+  } else {
     check_sizes("", input.sizes, expected);
-    input.bytes = generate(input.dtype, count(input.sizes), options.fill == "random", engine);
-  } else if (n < options.files.size()) {
-    read_values(options.files[n], expected, is_shaped, input);
+    input.bytes = generate(input.dtype, count(input.sizes), is_random, engine);
   }
   if (input.dtype == ScalarType::Bool) {
     // NumPy's files may hold any bytes.
@@ -205,18 +239,22 @@ std::string read_input_file(const std::string& path, uint64_t most) {
 
 Inputs::Inputs(const runtime::Method& method, const InputOptions& options) {
   const auto meta = method.method_meta();
-  std::mt19937_64 engine(options.seed);
+  std::vector<Expected> expected;
   for (size_t i = 0; i < meta.num_inputs(); ++i) {
     // Asked for first, since asking a number for its tensor's facts is logged as an error.
     const auto tag = meta.input_tag(i);
     if (!tag.ok() || *tag != runtime::Tag::Tensor) continue;
-    inputs_.push_back(value_of(expected_of(method, i), inputs_.size(), options, engine));
+    expected.push_back(expected_of(method, i));
   }
-  const bool has_other_files = !options.files.empty() && options.files.size() != inputs_.size();
-  if (has_other_files || options.shapes.size() > inputs_.size()) {
-    fail(std::to_string(has_other_files ? options.files.size() : options.shapes.size()) +
-         (has_other_files ? " input files" : " shapes") + " for " + std::to_string(inputs_.size()) +
-         " tensor inputs");
+  const auto files = by_input(options.files, expected, "input files");
+  const auto shapes = by_input(options.shapes, expected, "shapes");
+  std::mt19937_64 engine(options.seed);
+  for (size_t n = 0; n < expected.size(); ++n) {
+    if (!options.files.empty() && !files[n].has_value()) {
+      fail(std::to_string(options.files.size()) + " input files for " +
+           std::to_string(expected.size()) + " tensor inputs: none for " + expected[n].text);
+    }
+    inputs_.push_back(value_of(expected[n], files[n], shapes[n], options.fill == "random", engine));
   }
 }
 
@@ -225,8 +263,7 @@ std::shared_ptr<void> Inputs::set(runtime::Method& method) const {
   for (InputTensor& input : *copies) {
     aten::TensorImpl impl(input.dtype, static_cast<ssize_t>(input.sizes.size()), input.sizes.data(),
                           input.bytes.data(), input.dim_order.data());
-    check(method.set_input(aten::Tensor(&impl), input.index),
-          "set input " + std::to_string(input.index));
+    check(method.set_input(aten::Tensor(&impl), input.index), "set " + input.text);
   }
   return copies;
 }

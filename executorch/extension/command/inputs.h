@@ -14,9 +14,10 @@ namespace executorch::extension::command {
 std::string read_input_file(const std::string& path, uint64_t most);
 
 struct InputOptions {
-  /// One .npy or raw file for each tensor input, or none.
+  /// One .npy or raw file for each tensor input, or none. In this list and the next one an entry is
+  /// for the next input, or for that of a name, as "tokens=ids.npy".
   std::vector<std::string> files = {};
-  /// "1x8", one for each tensor input from the first on; "-" and what is missing: the upper bound.
+  /// "1x8"; "-" and what is missing: the upper bound.
   std::vector<std::string> shapes = {};
   /// Without files: ones, or random (floats from -1 to 1, integers from 0 to 7).
   std::string fill = "ones";
@@ -25,7 +26,8 @@ struct InputOptions {
 
 /// A value for one tensor input of a method.
 struct InputTensor {
-  size_t index;  ///< among the method's inputs
+  size_t index;      ///< among the method's inputs
+  std::string text;  ///< "input 0 (tokens)"
   aten::ScalarType dtype;
   std::vector<aten::SizesType> sizes;
   std::vector<aten::DimOrderType> dim_order;

@@ -47,7 +47,10 @@ void run(const RunVerb& verb) {
                           {"seconds", seconds},
                           {"outputs", devtools::Json::array()}};
     for (size_t i = 0; i < method.outputs_size(); ++i) {
-      out["outputs"].push_back(output_json(method.get_output(i), verb.all));
+      devtools::Json output = output_json(method.get_output(i), verb.all);
+      const std::string name = method.output_name(i);
+      if (!name.empty() && output.is_object()) output["name"] = name;
+      out["outputs"].push_back(std::move(output));
     }
     std::cout << devtools::json_text(out) << "\n";
     return;
