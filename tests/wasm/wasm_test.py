@@ -93,10 +93,27 @@ def test_a_method_is_described(value: Value) -> None:
     tensor = {"kind": "Tensor", "dtype": "float32", "isDynamic": True, "dimOrder": [0, 1]}
     description = {
         "name": "forward",
-        "inputs": [tensor | {"sizes": [8, 4], "nbytes": 128}],
-        "outputs": [tensor | {"sizes": [8, 3], "nbytes": 96}],
+        "inputs": [tensor | {"name": "x", "sizes": [8, 4], "nbytes": 128}],
+        "outputs": [tensor | {"name": "", "sizes": [8, 3], "nbytes": 96}],
     }
     assert found == [["forward"], ["forward"], description]
+
+
+def test_inputs_are_given_by_name(value: Value) -> None:
+    found = value(
+        body(
+            "const module = await load('dense.pte'); const x = Tensor.ones([2, 4]);"
+            "const refused = (inputs) => {"
+            "  try { module.forward(inputs); } catch (error) { return error.message; } };"
+            "return [module.forward({ x })[0].data.join() === module.forward([x])[0].data.join(),"
+            "  refused({ y: x }), refused({}), refused({ x: Tensor.ones([9, 4]) })];"
+        )
+    )
+    same, unknown, missing, wrong = found
+    assert same
+    assert unknown == "forward: found an input 'y', expected x"
+    assert missing == "forward: input 0 (x) was not given"
+    assert "input 0 (x) has shape" in wrong
 
 
 def test_upstreams_names_are_there(value: Value) -> None:

@@ -54,6 +54,8 @@ static void test_null_is_refused(void) {
   EXPECT_REFUSED(executorch_method_input_count(NULL, &n), "NULL");
   EXPECT_REFUSED(executorch_method_output_count(NULL, &n), "NULL");
   EXPECT_REFUSED(executorch_method_input_info(NULL, 0, &value), "NULL");
+  EXPECT_REFUSED(executorch_method_input_name(NULL, 0, NULL), "NULL");
+  EXPECT_REFUSED(executorch_method_output_name(NULL, 0, NULL), "NULL");
   EXPECT_REFUSED(executorch_method_output_info(NULL, 0, &value), "NULL");
   EXPECT_REFUSED(executorch_method_set_tensor(NULL, 0, EXECUTORCH_FLOAT, 0, NULL, NULL, 0), "NULL");
   EXPECT_REFUSED(executorch_method_set_int(NULL, 0, 0), "NULL");
@@ -139,6 +141,12 @@ static void test_infos(executorch_method* method) {
   EXPECT(value.sizes[0] == 1 && value.sizes[1] == 3 && value.dim_order[1] == 1);
   EXPECT(value.data == NULL && value.n_bytes == sizeof kInput && value.is_dynamic == 0);
   EXPECT(executorch_method_output_info(method, 0, &value) == EXECUTORCH_OK && value.sizes[1] == 2);
+  const char* name = NULL;
+  EXPECT(executorch_method_input_name(method, 0, &name) == EXECUTORCH_OK &&
+         strcmp(name, "input") == 0);
+  EXPECT(executorch_method_output_name(method, 0, &name) == EXECUTORCH_OK && strcmp(name, "") == 0);
+  EXPECT_REFUSED(executorch_method_input_name(method, 7, &name), "input 7 of 1");
+  EXPECT_REFUSED(executorch_method_output_name(method, 7, &name), "output 7 of 1");
   EXPECT_REFUSED(executorch_method_input_info(method, 7, &value), "input 7 of 1");
   EXPECT_REFUSED(executorch_method_output_info(method, 7, &value), "output 7 of 1");
 }
@@ -150,7 +158,7 @@ static void test_wrong_inputs(executorch_method* method) {
   const size_t n = sizeof kInput;
   executorch_value value;
   EXPECT_ERROR(EXECUTORCH_INVALID_STATE, executorch_method_run(method),
-               "input 0 of 1 was never set");
+               "input 0 (input) of 1 was never set");
   EXPECT_ERROR(EXECUTORCH_INVALID_STATE, executorch_method_output(method, 0, &value),
                "has not run");
   EXPECT_REFUSED(executorch_method_set_tensor(method, 1, EXECUTORCH_FLOAT, 2, sizes, x, n),
@@ -286,7 +294,7 @@ static void test_loop(const char* path) {
   EXPECT(executorch_program_load(path, &program) == EXECUTORCH_OK);
   EXPECT(executorch_method_load(program, "forward", &method) == EXECUTORCH_OK);
   EXPECT_ERROR(EXECUTORCH_INVALID_STATE, executorch_method_run(method),
-               "input 0 of 3 was never set");
+               "input 0 (x) of 3 was never set");
   EXPECT(executorch_method_set_tensor(method, 0, EXECUTORCH_FLOAT, 2, sizes, x, sizeof x) == 0);
   EXPECT(executorch_method_run(method) == EXECUTORCH_OK);
   EXPECT(executorch_method_output(method, 0, &output) == EXECUTORCH_OK);
@@ -400,7 +408,7 @@ static void test_repeated(const char* path) {
   first = outputs_of(method);
   print(&first);
   EXPECT_REFUSED(executorch_method_set_tensor(method, 0, EXECUTORCH_FLOAT, 1, &five, x, sizeof x),
-                 "input 0 has shape (5), expected (4)");
+                 "input 0 (x) has shape (5), expected (4)");
   expect_repeated(method, &first, 3);
   executorch_method_free(method);
   executorch_program_free(program);

@@ -182,6 +182,14 @@ EXECUTORCH_C_API executorch_status executorch_method_input_count(const executorc
 EXECUTORCH_C_API executorch_status executorch_method_output_count(const executorch_method* method,
                                                                   size_t* count);
 
+/* What the exported model calls an input, the name of its parameter ("tokens"), and an output, the
+   keys under which it returns it ("logits", "cache.0"); "" where the program does not say. The text
+   lives as long as the method. */
+EXECUTORCH_C_API executorch_status executorch_method_input_name(const executorch_method* method,
+                                                                size_t index, const char** name);
+EXECUTORCH_C_API executorch_status executorch_method_output_name(const executorch_method* method,
+                                                                 size_t index, const char** name);
+
 /* What an input or output is declared to be. */
 EXECUTORCH_C_API executorch_status executorch_method_input_info(const executorch_method* method,
                                                                 size_t index,

@@ -90,6 +90,10 @@ Result<MethodMeta> meta_of(const executorch_method& method) {
   return method.loaded->module->program()->method_meta(method.name.c_str());
 }
 
+runtime::ArgumentText input_text(const executorch_method& method, size_t index) {
+  return {"input", index, method.loaded_method->input_name(index)};
+}
+
 /// Gives the method an input and remembers that it has one.
 Error set_value(executorch_method& method, size_t index, const EValue& value) {
   ET_CHECK_OR_RETURN_ERROR(index < method.is_set.size(), InvalidArgument, "input %zu of %zu", index,
@@ -148,21 +152,23 @@ Error set_tensor(executorch_method& method, size_t index, int32_t dtype, int32_t
   ET_CHECK_OK_OR_RETURN_ERROR(meta.error());
   const Result<Tag> tag = meta->input_tag(index);
   ET_CHECK_OK_OR_RETURN_ERROR(tag.error());
-  ET_CHECK_OR_RETURN_ERROR(*tag == Tag::Tensor, InvalidArgument, "input %zu is no tensor", index);
+  ET_CHECK_OR_RETURN_ERROR(*tag == Tag::Tensor, InvalidArgument, "%s is no tensor",
+                           input_text(method, index).text);
   const Result<TensorInfo> info = meta->input_tensor_meta(index);
   ET_CHECK_OK_OR_RETURN_ERROR(info.error());
   const Result<cpu::Size> needed = bytes_of(dtype, rank, sizes);
   ET_CHECK_OK_OR_RETURN_ERROR(needed.error());
   ET_CHECK_OR_RETURN_ERROR(needed->ok(), InvalidArgument,
-                           "input %zu is larger than any memory by its sizes", index);
+                           "%s is larger than any memory by its sizes",
+                           input_text(method, index).text);
   ET_CHECK_OR_RETURN_ERROR(static_cast<uint64_t>(needed->value()) == n_bytes, InvalidArgument,
-                           "input %zu has %zu bytes, its type and sizes need %" PRId64, index,
-                           n_bytes, needed->value());
+                           "%s has %zu bytes, its type and sizes need %" PRId64,
+                           input_text(method, index).text, n_bytes, needed->value());
   ET_CHECK_OR_RETURN_ERROR(data != nullptr || n_bytes == 0, InvalidArgument,
                            "data: NULL is not allowed");
   ET_CHECK_OR_RETURN_ERROR(static_cast<size_t>(rank) == info->sizes().size(), InvalidArgument,
-                           "input %zu has rank %" PRId32 ", expected %zu", index, rank,
-                           info->sizes().size());
+                           "%s has rank %" PRId32 ", expected %zu", input_text(method, index).text,
+                           rank, info->sizes().size());
   InputTensor input;
   input.type = static_cast<ScalarType>(dtype);
   input.sizes.assign(sizes, sizes + rank);
@@ -217,8 +223,8 @@ Error run(executorch_method& method) {
   method.has_run = false;
   method.outputs.clear();
   for (size_t i = 0; i < method.is_set.size(); ++i) {
-    ET_CHECK_OR_RETURN_ERROR(method.is_set[i], InvalidState, "input %zu of %zu was never set", i,
-                             method.is_set.size());
+    ET_CHECK_OR_RETURN_ERROR(method.is_set[i], InvalidState, "%s of %zu was never set",
+                             c_api::input_text(method, i).text, method.is_set.size());
   }
   ET_CHECK_OK_OR_RETURN_ERROR(give_planned_inputs(method));
   ET_CHECK_OK_OR_RETURN_ERROR(provide_outputs(method));
@@ -289,6 +295,28 @@ executorch_status executorch_method_output_count(const executorch_method* method
     const auto meta = c_api::meta_of(*method);
     ET_CHECK_OK_OR_RETURN_ERROR(meta.error());
     *count = meta->num_outputs();
+    return Error::Ok;
+  });
+}
+
+executorch_status executorch_method_input_name(const executorch_method* method, size_t index,
+                                               const char** name) {
+  return guarded("executorch_method_input_name", [&] {
+    if (!all_given("method and name", method, name)) return Error::InvalidArgument;
+    ET_CHECK_OR_RETURN_ERROR(index < method->inputs.size(), InvalidArgument, "input %zu of %zu",
+                             index, method->inputs.size());
+    *name = method->loaded_method->input_name(index);
+    return Error::Ok;
+  });
+}
+
+executorch_status executorch_method_output_name(const executorch_method* method, size_t index,
+                                                const char** name) {
+  return guarded("executorch_method_output_name", [&] {
+    if (!all_given("method and name", method, name)) return Error::InvalidArgument;
+    const size_t count = method->loaded_method->outputs_size();
+    ET_CHECK_OR_RETURN_ERROR(index < count, InvalidArgument, "output %zu of %zu", index, count);
+    *name = method->loaded_method->output_name(index);
     return Error::Ok;
   });
 }

@@ -68,14 +68,16 @@ export class Module {
   }
 
   /**
-   * What a method takes and gives: {name, inputs, outputs}, both lists of {kind}, and for tensors
-   * also dtype, sizes, isDynamic, dimOrder, nbytes. Where isDynamic, a call may have smaller sizes.
+   * What a method takes and gives: {name, inputs, outputs}, both lists of {name, kind}, and for
+   * tensors also dtype, sizes, isDynamic, dimOrder, nbytes. Where isDynamic, a call may have smaller
+   * sizes. Names are those of the exported model, '' where the program does not say.
    */
   describe(name = 'forward') {
     const { inputs, outputs } = this.#method(name);
-    const plain = ({ tag, tensor }) =>
+    const plain = ({ name, tag, tensor }) =>
       tensor
         ? {
+            name,
             kind: tag.name,
             dtype: tensor.scalarType.dtype,
             sizes: [...tensor.sizes],
@@ -83,7 +85,7 @@ export class Module {
             dimOrder: [...tensor.dimOrder],
             nbytes: tensor.nbytes,
           }
-        : { kind: tag.name };
+        : { name, kind: tag.name };
     return { name, inputs: inputs.map(plain), outputs: outputs.map(plain) };
   }
 
@@ -105,12 +107,12 @@ export class Module {
 
   /**
    * Runs a method; the list of what it gives. `inputs`: a Tensor, number, bigint, boolean or null,
-   * or a list of them. Tensors, numbers, bigints, booleans, strings and null come out.
+   * or a list of them, or an object with one for each input's name: {tokens, mask}. Tensors, numbers, bigints, booleans, strings and null come out.
    */
   execute(name, inputs = []) {
     const { runtime } = this.#live();
     const method = this.#method(name);
-    const given = Array.isArray(inputs) ? inputs : [inputs];
+    const given = inOrder(method.inputs, inputs, name);
     if (given.length !== method.inputs.length) {
       throw new Error(`${name}: ${given.length} inputs, expected ${method.inputs.length}`);
     }
@@ -144,9 +146,10 @@ export class Module {
       );
       this.#handles.methods.push(handle);
       const infos = (kind) =>
-        each(runtime.result(`method_${kind}_count`, handle), (i) =>
-          infoOf(runtime, runtime.value(`method_${kind}_info`, handle, i)),
-        );
+        each(runtime.result(`method_${kind}_count`, handle), (i) => ({
+          name: runtime.text(runtime.result(`method_${kind}_name`, handle, i)),
+          ...infoOf(runtime, runtime.value(`method_${kind}_info`, handle, i)),
+        }));
       method = { handle, inputs: infos('input'), outputs: infos('output') };
       this.#methods.set(name, method);
     }
@@ -156,6 +159,24 @@ export class Module {
 
 function each(count, make) {
   return Array.from({ length: count }, (_, i) => make(i));
+}
+
+/** The values of a call in the order of a method's inputs. */
+function inOrder(inputs, given, method) {
+  if (Array.isArray(given)) return given;
+  const isNamed = given !== null && Object.getPrototypeOf(given) === Object.prototype;
+  if (!isNamed) return [given];
+  const names = inputs.map(({ name }) => name);
+  for (const name of Object.keys(given)) {
+    if (!name || !names.includes(name)) {
+      const known = names.filter(Boolean).join(', ') || 'none, the program has no names';
+      throw new Error(`${method}: found an input '${name}', expected ${known}`);
+    }
+  }
+  return names.map((name, i) => {
+    if (name in given) return given[name];
+    throw new Error(`${method}: input ${i} (${name}) was not given`);
+  });
 }
 
 /** Frees methods, program and bytes, in this order; a second time nothing. */
