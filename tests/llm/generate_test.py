@@ -341,7 +341,7 @@ def test_programs_that_are_no_language_models(folder: Path) -> None:
     (folder / "fixed.pte").write_bytes(to_edge(export(Fixed(), (ids,))).to_executorch().buffer)
     (folder / "text.pte").write_text("this is no program")
     for name, cause in {
-        "image.pte": "its first input is Float [1, 3, 8, 8]",
+        "image.pte": "its input 0 (x) is Float [1, 3, 8, 8]",
         "fixed.pte": "it takes exactly 6 tokens",
         "text.pte": "text.pte",
         "missing.pte": "missing.pte",

@@ -1,7 +1,10 @@
 #include <executorch/extension/llm/runner/program_form.h>
 #include <executorch/runtime/core/exec_aten/util/scalar_type_util.h>
+#include <executorch/runtime/executor/debug_identity.h>
 #include <executorch/runtime/platform/log.h>
 
+#include <algorithm>
+#include <optional>
 #include <string_view>
 
 namespace executorch::extension::llm {
@@ -29,62 +32,170 @@ Error refuse(const std::string& method, const std::string& found, const std::str
   return Error::InvalidArgument;
 }
 
-Error read_tokens(const MethodMeta& meta, const std::string& method, ProgramForm& form) {
-  constexpr char kExpected[] = "token ids, int64 or int32 [1, t]";
-  if (meta.num_inputs() == 0) return refuse(method, "it has no input", kExpected);
-  const Result<TensorInfo> input = meta.input_tensor_meta(0);
-  if (!input.ok()) return refuse(method, "its first input is no tensor", kExpected);
-  const auto sizes = input->sizes();
-  const bool fits = is_integer(input->scalar_type()) &&
-                    (sizes.size() == 1 || (sizes.size() == 2 && sizes[0] == 1)) &&
-                    sizes[sizes.size() - 1] > 0;
-  if (!fits) {
-    return refuse(method, "its first input is " + described(input->scalar_type(), sizes),
-                  kExpected);
+/// [1, t] or [t].
+bool is_row(runtime::Span<const int32_t> sizes) {
+  return (sizes.size() == 1 || (sizes.size() == 2 && sizes[0] == 1)) && sizes[sizes.size() - 1] > 0;
+}
+
+/// What a method says of its inputs.
+struct Described {
+  const MethodMeta& meta;
+  const std::string& method;
+  std::vector<std::string> names;  ///< of inputs; "" for those that the program does not name
+  bool is_stateless;
+
+  Described(const Module& module, const MethodMeta& of, const std::string& method_name)
+      : meta(of), method(method_name), names(of.num_inputs()), is_stateless(false) {
+    const Result<runtime::DebugIdentity> identity = module.program()->debug_identity();
+    if (!identity.ok()) return;
+    is_stateless = identity->is_stateless(method_name.c_str());
+    for (size_t i = 0; i < names.size(); ++i) {
+      names[i] = identity->input_name(method_name.c_str(), i);
+    }
   }
+
+  /// "its input 1 (mask)".
+  std::string input(size_t i) const {
+    return std::string("its ") + runtime::ArgumentText("input", i, names[i].c_str()).text;
+  }
+  Error refuse_input(size_t i, const std::string& found, const char* expected) const {
+    return refuse(method, input(i) + " is " + found, expected);
+  }
+};
+
+Error read_tokens(const Described& inputs, size_t i, ProgramForm& form) {
+  constexpr char kExpected[] = "token ids, int64 or int32 [1, t]";
+  if (inputs.meta.num_inputs() == 0) return refuse(inputs.method, "it has no input", kExpected);
+  const Result<TensorInfo> input = inputs.meta.input_tensor_meta(i);
+  if (!input.ok()) return inputs.refuse_input(i, "no tensor", kExpected);
+  const auto sizes = input->sizes();
+  const bool fits = is_integer(input->scalar_type()) && is_row(sizes);
+  if (!fits) return inputs.refuse_input(i, described(input->scalar_type(), sizes), kExpected);
   form.token_type = input->scalar_type();
   form.token_dims = sizes.size();
   form.max_tokens = sizes[sizes.size() - 1];
   return Error::Ok;
 }
 
-Error read_embeddings(const MethodMeta& meta, const std::string& method, ProgramForm& form) {
-  constexpr char kExpected[] = "embeddings [1, t, d], of float, half or bfloat16, and positions";
-  if (meta.num_inputs() != 2) {
-    return refuse(method, "it has " + std::to_string(meta.num_inputs()) + " inputs", kExpected);
-  }
-  const Result<TensorInfo> input = meta.input_tensor_meta(0);
-  if (!input.ok()) return refuse(method, "its first input is no tensor", kExpected);
-  const auto sizes = input->sizes();
-  const bool fits = is_float(input->scalar_type()) && sizes.size() == 3 && sizes[0] == 1 &&
-                    sizes[1] > 0 && sizes[2] > 0;
-  if (!fits) {
-    return refuse(method, "its first input is " + described(input->scalar_type(), sizes),
-                  kExpected);
-  }
-  form.token_type = input->scalar_type();
-  form.token_dims = 3;
-  form.max_tokens = sizes[1];
-  form.embedding_width = sizes[2];
-  return Error::Ok;
-}
-
-Error read_positions(const MethodMeta& meta, const std::string& method, ProgramForm& form) {
-  constexpr char kExpected[] = "tokens, and their position or positions, int64 or int32 [1] or [t]";
-  if (meta.num_inputs() == 1) return Error::Ok;
-  if (meta.num_inputs() > 2) {
-    return refuse(method, "it has " + std::to_string(meta.num_inputs()) + " inputs", kExpected);
-  }
-  const Result<TensorInfo> input = meta.input_tensor_meta(1);
-  if (!input.ok()) return refuse(method, "its second input is no tensor", kExpected);
+Error read_positions(const Described& inputs, ProgramForm& form) {
+  constexpr char kExpected[] = "a position, or one for each token, int64 or int32 [1] or [t]";
+  const Result<TensorInfo> input = inputs.meta.input_tensor_meta(1);
+  if (!input.ok()) return inputs.refuse_input(1, "no tensor", kExpected);
   const auto sizes = input->sizes();
   if (!is_integer(input->scalar_type()) || sizes.size() != 1) {
-    return refuse(method, "its second input is " + described(input->scalar_type(), sizes),
-                  kExpected);
+    return inputs.refuse_input(1, described(input->scalar_type(), sizes), kExpected);
   }
   form.position_type = input->scalar_type();
   form.position = sizes[0] == 1 ? ProgramForm::Position::Start : ProgramForm::Position::EachToken;
   return Error::Ok;
+}
+
+Error read_embeddings(const Described& inputs, ProgramForm& form) {
+  constexpr char kExpected[] = "embeddings [1, t, d], of float, half or bfloat16, and positions";
+  if (inputs.meta.num_inputs() != 2) {
+    return refuse(inputs.method, "it has " + std::to_string(inputs.meta.num_inputs()) + " inputs",
+                  kExpected);
+  }
+  const Result<TensorInfo> input = inputs.meta.input_tensor_meta(0);
+  if (!input.ok()) return inputs.refuse_input(0, "no tensor", kExpected);
+  const auto sizes = input->sizes();
+  const bool fits = is_float(input->scalar_type()) && sizes.size() == 3 && sizes[0] == 1 &&
+                    sizes[1] > 0 && sizes[2] > 0;
+  if (!fits) return inputs.refuse_input(0, described(input->scalar_type(), sizes), kExpected);
+  form.token_type = input->scalar_type();
+  form.token_dims = 3;
+  form.max_tokens = sizes[1];
+  form.embedding_width = sizes[2];
+  return read_positions(inputs, form);
+}
+
+/// Whether one of the words of a name, such as "attention_mask", is that.
+bool has_word(std::string_view name, std::string_view word) {
+  for (size_t begin = 0; begin <= name.size();) {
+    const size_t end = std::min(name.find_first_of("_.", begin), name.size());
+    if (name.substr(begin, end - begin) == word) return true;
+    begin = end + 1;
+  }
+  return false;
+}
+
+/// What an input has for each token, by its name; none for tokens and names that say nothing.
+std::optional<ProgramForm::Role> role_of(const std::string& name) {
+  using Role = ProgramForm::Role;
+  // PyTorch's key padding masks are true where a key is to be left out. What other padding masks
+  // mean differs between models.
+  if (name.find("key_padding_mask") != std::string::npos) return Role::Zeros;
+  if (has_word(name, "mask") && !has_word(name, "padding")) return Role::Ones;
+  for (const char* const word : {"pos", "position", "positions"}) {
+    if (has_word(name, word)) return Role::Positions;
+  }
+  for (const char* const word : {"type", "segment", "segments"}) {
+    if (has_word(name, word)) return Role::Zeros;
+  }
+  return std::nullopt;
+}
+
+/// An input of a program that is given the whole text, other than its tokens.
+Error read_companion(const Described& inputs, size_t i, ProgramForm& form) {
+  constexpr char kExpected[] =
+      "integers or bools [1, t] or [t] named attention_mask, key_padding_mask, position_ids or "
+      "token_type_ids";
+  const Result<TensorInfo> input = inputs.meta.input_tensor_meta(i);
+  if (!input.ok()) return inputs.refuse_input(i, "no tensor", kExpected);
+  const ScalarType type = input->scalar_type();
+  const auto role = role_of(inputs.names[i]);
+  const auto sizes = input->sizes();
+  const bool fits =
+      is_row(sizes) && sizes[sizes.size() - 1] == form.max_tokens && role.has_value() &&
+      (is_integer(type) || (type == ScalarType::Bool && *role != ProgramForm::Role::Positions));
+  if (!fits) {
+    const char* const unnamed =
+        inputs.names[i].empty() ? " and has no name (was it stripped?)" : "";
+    return inputs.refuse_input(i, described(type, sizes) + unnamed, kExpected);
+  }
+  form.inputs.push_back({*role, type, sizes.size()});
+  return Error::Ok;
+}
+
+/// Which input the tokens are: the first that its name does not make something else of.
+size_t find_tokens(const Described& inputs) {
+  for (size_t i = 0; i < inputs.names.size(); ++i) {
+    if (!role_of(inputs.names[i])) return i;
+  }
+  return 0;
+}
+
+/// Whether a method with tokens and a second input keeps caches of its own: it takes a position, or
+/// one for each token, and may remember something. Incremental programs compare texts themselves.
+bool keeps_caches(const Described& inputs, const ProgramForm& form) {
+  if (inputs.meta.num_inputs() != 2 || inputs.is_stateless || form.is_incremental) return false;
+  const Result<TensorInfo> input = inputs.meta.input_tensor_meta(1);
+  return input.ok() && input->sizes().size() == 1 && is_integer(input->scalar_type());
+}
+
+Error read_text(const Described& inputs, ProgramForm& form) {
+  if (keeps_caches(inputs, form)) {
+    ET_CHECK_OK_OR_RETURN_ERROR(read_tokens(inputs, 0, form));
+    return read_positions(inputs, form);
+  }
+  form.tokens_input = find_tokens(inputs);
+  ET_CHECK_OK_OR_RETURN_ERROR(read_tokens(inputs, form.tokens_input, form));
+  for (size_t i = 0; i < inputs.names.size() && inputs.names.size() > 1; ++i) {
+    if (i == form.tokens_input) {
+      form.inputs.push_back({ProgramForm::Role::Tokens, form.token_type, form.token_dims});
+    } else {
+      ET_CHECK_OK_OR_RETURN_ERROR(read_companion(inputs, i, form));
+    }
+  }
+  return Error::Ok;
+}
+
+Error read_only_tokens(const Described& inputs, ProgramForm& form) {
+  ET_CHECK_OK_OR_RETURN_ERROR(read_tokens(inputs, 0, form));
+  return inputs.names.size() == 1
+             ? Error::Ok
+             : refuse(inputs.method, "it has " + std::to_string(inputs.names.size()) + " inputs",
+                      "token ids only");
 }
 
 Error read_logits_output(const MethodMeta& meta, const std::string& method, ProgramForm& form) {
@@ -119,18 +230,18 @@ bool has_incremental_state(const MethodMeta& meta) {
   return false;
 }
 
-using Reader = Error (*)(const MethodMeta&, const std::string&, ProgramForm&);
+using Reader = Error (*)(const Described&, ProgramForm&);
 
 /// `one_suffices`: what takes exactly one token can be called for one after the other.
-Result<ProgramForm> form_of(Module& module, const std::string& method_name, Reader read_first,
+Result<ProgramForm> form_of(Module& module, const std::string& method_name, Reader read_inputs,
                             bool one_suffices) {
   ET_ASSIGN_OR_RETURN(const MethodMeta meta, module.method_meta(method_name));
   ProgramForm form;
-  for (const Reader read : {read_first, read_positions, read_logits_output}) {
-    ET_CHECK_OK_OR_RETURN_ERROR(read(meta, method_name, form));
-  }
   form.is_incremental = has_incremental_state(meta);
-  ET_ASSIGN_OR_RETURN(const bool any_number, is_input_dynamic(module, method_name, 0));
+  ET_CHECK_OK_OR_RETURN_ERROR(read_inputs(Described(module, meta, method_name), form));
+  ET_CHECK_OK_OR_RETURN_ERROR(read_logits_output(meta, method_name, form));
+  ET_ASSIGN_OR_RETURN(const bool any_number,
+                      is_input_dynamic(module, method_name, form.tokens_input));
   one_suffices |= form.position != ProgramForm::Position::None;
   const bool one_at_a_time = one_suffices && form.max_tokens == 1;
   if (!any_number && !one_at_a_time) {
@@ -160,16 +271,12 @@ Result<bool> is_input_dynamic(Module& module, const std::string& method_name, si
 }
 
 Result<ProgramForm> program_form(Module& module, const std::string& method_name) {
-  return form_of(module, method_name, read_tokens, false);
+  return form_of(module, method_name, read_text, false);
 }
 
 Result<ProgramForm> token_embedding_form(Module& module, const std::string& method_name) {
-  Result<ProgramForm> form = form_of(module, method_name, read_tokens, true);
-  if (!form.ok()) return form;
-  if (form->position != ProgramForm::Position::None) {
-    return refuse(method_name, "it has 2 inputs", "token ids only");
-  }
-  form->embedding_width = form->vocabulary_size;
+  Result<ProgramForm> form = form_of(module, method_name, read_only_tokens, true);
+  if (form.ok()) form->embedding_width = form->vocabulary_size;
   return form;
 }
 

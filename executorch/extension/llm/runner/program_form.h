@@ -5,6 +5,12 @@
 /// with tokens int64 or int32, also [t]; logits [v], [1, v] or [1, t, v] of float, double, Half or
 /// BFloat16, the first tensor among the outputs. t must be dynamic, or 1 over caches.
 ///
+/// A program that is given the whole text may have further inputs [1, t] or [t], int64, int32 or
+/// bool, that say something of each token, as models of `transformers` do. What each is, its name
+/// says (DebugIdentity), by one of its words: a "mask" is all ones ("attention_mask"), a
+/// "key_padding_mask" all zeros, a "pos", "position" or "positions" is 0 to t - 1, a "segment" or
+/// "type" is 0 ("token_type_ids").
+///
 /// A program whose text may have images and sound in it has the parts of that method as methods:
 ///   token_embedding(tokens [1, t]) -> embeddings [1, t, d]
 ///   text_decoder(embeddings [1, t, d], start [1] | positions [t]) -> logits, over its caches
@@ -19,6 +25,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 namespace executorch::extension::llm {
 
@@ -29,6 +36,19 @@ struct ProgramForm {
     EachToken,  ///< the position of each
   };
   Position position = Position::None;
+
+  /// What an input has for each token of the whole text.
+  enum class Role { Tokens, Ones, Zeros, Positions };
+  struct Input {
+    Role role;
+    aten::ScalarType type;  ///< Long, Int or Bool
+    size_t dims;            ///< 1 or 2
+  };
+  /// All inputs of a method that is given the whole text and is told more than its tokens; else
+  /// empty.
+  std::vector<Input> inputs;
+  size_t tokens_input = 0;  ///< which input the tokens, or embeddings, are
+
   aten::ScalarType position_type = aten::ScalarType::Long;
   /// The element type of tokens or embeddings.
   aten::ScalarType token_type = aten::ScalarType::Long;

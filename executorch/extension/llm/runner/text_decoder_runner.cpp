@@ -4,6 +4,7 @@
 #include <executorch/runtime/core/exec_aten/util/scalar_type_util.h>
 
 #include <limits>
+#include <numeric>
 #include <utility>
 
 namespace executorch::extension::llm {
@@ -74,9 +75,34 @@ bool TextDecoderRunner::is_method_loaded() {
   return is_form_known_ && module_->is_method_loaded(method_name_);
 }
 
+/// The inputs of a call with the n tokens that a text begins with.
+Result<std::vector<TensorPtr>> TextDecoderRunner::inputs_of(const TensorPtr& tokens,
+                                                            int64_t n) const {
+  std::vector<TensorPtr> inputs;
+  if (form_.inputs.empty()) inputs.push_back(tokens);
+  for (const ProgramForm::Input& input : form_.inputs) {
+    if (input.role == ProgramForm::Role::Tokens) {
+      inputs.push_back(tokens);
+    } else if (input.role == ProgramForm::Role::Positions) {
+      std::vector<int64_t> positions(static_cast<size_t>(n));
+      std::iota(positions.begin(), positions.end(), int64_t{0});
+      ET_ASSIGN_OR_RETURN(auto made,
+                          as_input(make_tensor_ptr(std::move(positions)), input.type, input.dims));
+      inputs.push_back(std::move(made));
+    } else {
+      std::vector<aten::SizesType> sizes(input.dims, 1);
+      sizes.back() = static_cast<aten::SizesType>(n);
+      const int value = input.role == ProgramForm::Role::Ones ? 1 : 0;
+      inputs.push_back(full(std::move(sizes), value, input.type));
+    }
+  }
+  return inputs;
+}
+
 Result<std::vector<EValue>> TextDecoderRunner::execute(const TensorPtr& tokens, int64_t n,
                                                        int64_t start_pos) {
-  std::vector<EValue> inputs = {tokens};
+  ET_ASSIGN_OR_RETURN(const std::vector<TensorPtr> given, inputs_of(tokens, n));
+  std::vector<EValue> inputs(given.begin(), given.end());
   std::vector<int64_t> positions;
   TensorPtr position;
   if (form_.position != ProgramForm::Position::None) {

@@ -66,6 +66,7 @@ class TextDecoderRunner {
   ProgramForm form_;
 
  private:
+  runtime::Result<std::vector<TensorPtr>> inputs_of(const TensorPtr& tokens, int64_t n) const;
   runtime::Result<std::vector<runtime::EValue>> execute(const TensorPtr& tokens, int64_t n,
                                                         int64_t start_pos);
   int32_t sample(const aten::Tensor& logits, float temperature);
