@@ -36,7 +36,7 @@ def _keys(spec: Any, count: int) -> list[str]:
         return []
     # A dictionary's context is the list of keys. Others have it in one of several entries.
     for keys in (context, *(context if isinstance(context, (list, tuple)) else ())):
-        if isinstance(keys, (list, tuple)) and len(keys) == count:
-            if all(isinstance(key, (str, int)) for key in keys):
-                return [str(key) for key in keys]
+        is_list = isinstance(keys, (list, tuple)) and len(keys) == count
+        if is_list and all(isinstance(key, (str, int)) for key in keys):
+            return [str(key) for key in keys]
     return []
