@@ -194,9 +194,10 @@ _CLOSED: Any = _Closed()
 class Module:
     """A program as an object to call: `model(x)` runs forward, `model.encode(x)` the method encode.
 
-    Inputs are given one by one, or by the names of the exported model's parameters. A method with one output returns it, others a tuple. Methods are
-    loaded at their first call, each with memory of its own, apart from mutable buffers that the
-    program was planned to share (`MemoryPlanningPass(share_mutable_buffers=True)`).
+    Inputs are given one by one, or by the names of the exported model's parameters. A method with
+    one output returns it, others a tuple. Methods are loaded at their first call, each with memory
+    of its own, apart from mutable buffers that the program was planned to share
+    (`MemoryPlanningPass(share_mutable_buffers=True)`).
     """
 
     def __init__(
