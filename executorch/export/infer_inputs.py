@@ -56,16 +56,31 @@ def first_tensor(result: Any) -> Tensor:
 
 
 def takes_tokens(inputs: tuple[Any, ...], shapes: Any) -> bool:
-    """Whether the one input is token ids [batch, length] whose length is dynamic."""
-    if len(inputs) != 1 or not isinstance(inputs[0], Tensor) or not shapes:
+    """Whether the first input is token ids [batch, length] or [length] whose length is dynamic, and
+    each further one is as long and may say something of each token, such as its position."""
+    if not inputs or not shapes or len(shapes) != len(inputs):
         return False
-    dims = next(iter(shapes.values())) if isinstance(shapes, dict) else shapes[0]
-    if isinstance(shapes, dict) and not isinstance(dims, (dict, list, tuple)):
-        dims = None
-    is_dynamic = isinstance(dims, dict) and dims.get(1) not in (None, torch.export.Dim.STATIC)
-    if isinstance(dims, (list, tuple)):
-        is_dynamic = len(dims) == 2 and not isinstance(dims[1], (int, type(None)))
-    return inputs[0].dtype in (torch.int32, torch.int64) and inputs[0].dim() == 2 and is_dynamic
+    given = list(shapes.values()) if isinstance(shapes, dict) else list(shapes)
+    lengths = [_length_of(x, dims) for x, dims in zip(inputs, given, strict=True)]
+    is_ids = isinstance(inputs[0], Tensor) and inputs[0].dtype is not torch.bool
+    # A dim that has no name, such as Dim.AUTO, is compared where the model is exported.
+    return is_ids and None not in lengths and all(one == lengths[0] for one in lengths)
+
+
+def _length_of(x: Any, dims: Any) -> Any:
+    """What is said of the last dim of integers or bools of rank 1 or 2, if it is dynamic."""
+    if not isinstance(x, Tensor) or x.dim() not in (1, 2):
+        return None
+    if x.dtype not in (torch.int32, torch.int64, torch.bool):
+        return None
+    dim = None
+    if isinstance(dims, dict):
+        dim = dims.get(x.dim() - 1)
+    elif isinstance(dims, (list, tuple)) and len(dims) == x.dim():
+        dim = dims[-1]
+    if isinstance(dim, int) or dim == torch.export.Dim.STATIC:
+        return None
+    return getattr(dim, "__name__", dim)  # dims of one name are one
 
 
 def example_tokens(longest: int, vocabulary: int) -> Tensor:

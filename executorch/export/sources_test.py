@@ -176,6 +176,18 @@ def test_tokens_are_recognized_by_their_dynamic_length() -> None:
     assert not takes_tokens((tokens,), None) and not takes_tokens((tokens,), ({0: dim},))
     assert not takes_tokens((tokens.float(),), ({1: dim},))
     assert not takes_tokens((tokens, tokens), ({1: dim}, None))
+    assert not takes_tokens((tokens.bool(),), ({1: dim},)) and not takes_tokens((), ())
+
+
+def test_further_inputs_of_tokens_are_as_long() -> None:
+    tokens, dim = torch.ones(1, 4, dtype=torch.int64), Dim("t", max=9)
+    inputs = (tokens, tokens.bool(), tokens[0])
+    assert takes_tokens(inputs, ({1: dim}, [None, dim], {0: dim}))
+    assert takes_tokens(inputs, {"ids": {1: dim}, "mask": {1: dim}, "positions": (dim,)})
+    assert not takes_tokens(inputs, ({1: dim}, {1: dim}, {0: Dim("n", max=9)}))
+    assert not takes_tokens(inputs, ({1: dim}, {0: dim}, {0: dim}))
+    assert not takes_tokens((tokens, tokens[None]), ({1: dim}, {2: dim}))
+    assert not takes_tokens((tokens, 3), ({1: dim}, None))
 
 
 def run(path: Path, method: str = "forward", inputs: Any = ()) -> list[Any]:

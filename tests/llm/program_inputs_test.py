@@ -82,6 +82,17 @@ class Positions(Told):
         return ids, torch.arange(ids.shape[1])
 
 
+class Flat(Told):
+    """Ids without a batch."""
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        ids = tokens[None]
+        return self.run(ids, torch.ones_like(ids), torch.arange(tokens.shape[0])[None], 0 * ids)
+
+    def inputs(self, ids: Tensor) -> tuple[Tensor, ...]:
+        return (ids[0],)
+
+
 class Unknown(Told):
     def forward(self, tokens: Tensor, extra: Tensor) -> Tensor:
         return self.run(tokens, extra, torch.arange(tokens.shape[1])[None], 0 * tokens)
@@ -124,10 +135,8 @@ def run(folder: Path, *arguments: Any) -> subprocess.CompletedProcess[str]:
     )
 
 
-@pytest.mark.parametrize(
-    ("kind", "incremental"),
-    [(LikeTransformers, False), (LikeTransformers, True), (MaskFirst, False), (Positions, False)],
-)
+@pytest.mark.parametrize("incremental", [False, True])
+@pytest.mark.parametrize("kind", [LikeTransformers, MaskFirst, Positions, Flat])
 def test_masks_and_positions_are_given(tmp_path: Path, kind: type[Told], incremental: bool) -> None:
     (tmp_path / "model.pte").write_bytes(exported(made(kind), incremental))
     done = run(tmp_path, "model.pte")

@@ -49,14 +49,14 @@ def make_incremental(
 ) -> ExportedProgram:
     """`program` with keys and values kept inside, as a new program; `program` stays as it is.
 
-    `program` takes token ids, integers of shape [batch, T], T dynamic with a maximum, and computes
-    each token's results from the tokens up to it. Further inputs may say more of each token, such
-    as its position, or whether it is padding: integers or bools of shape [batch or 1, T]. The new
-    program takes and returns the same. It compares the tokens with those of the call before, keeps
-    what the common beginning gave, and computes the rest, at least one token: a loop that gives all
-    tokens so far costs one token a step. Results are those of `program` within float rounding,
-    whatever tokens follow on which. An activation that is quantized with one range for all tokens
-    gets one for each token.
+    `program` takes token ids, integers of shape [batch, T] or [T], T dynamic with a maximum, and
+    computes each token's results from the tokens up to it. Further inputs may say more of each
+    token, such as its position, or whether it is padding: integers or bools [batch or 1, T] or [T].
+    The new program takes and returns the same. It compares the tokens with those of the call
+    before, keeps what the common beginning gave, and computes the rest, at least one token: a loop
+    that gives all tokens so far costs one token a step. Results are those of `program` within float
+    rounding, whatever tokens follow on which. An activation that is quantized with one range for
+    all tokens gets one for each token.
 
     cache_dtype  of kept keys and values: float32, float16, bfloat16, or int8 with a scale for each
                  head and token; where it is float32, values of 16 bits keep their own type
@@ -81,7 +81,7 @@ class _Builder:
         self.inputs = _token_inputs(program)
         self.tokens = self.inputs[0]
         fake = self.tokens.meta["val"]
-        self.extent: SymInt = fake.shape[1]
+        self.extent: SymInt = fake.shape[-1]
         self.maximum = _maximum(program, self.tokens)
         fake_mode = detect_fake_mode([fake])
         assert fake_mode is not None and fake_mode.shape_env is not None
@@ -121,7 +121,7 @@ class _Builder:
         new = rw.graph.placeholder(str(node.target))
         new.meta = dict(node.meta)
         if node in self.inputs:
-            rw.values[node] = Value(Kind.ROWS, 1)
+            rw.values[node] = Value(Kind.ROWS, _token_dim(node))
             rw.new[FULL, node] = new
             rw.first_input = rw.first_input or new
         else:
@@ -138,7 +138,8 @@ class _Builder:
             self.kept = rw.constant("kept", torch.zeros(1, dtype=torch.int64), True)
             self.first = rw.constant("first", torch.zeros(1, dtype=torch.int64))
             places = rw.constant("places", torch.arange(self.maximum))
-            rw.end = rw.call(aten.sym_size.int, tokens, 1, value=self.extent)
+            dim = _token_dim(self.tokens)
+            rw.end = rw.call(aten.sym_size.int, tokens, dim, value=self.extent)
             self.places = rw.call(aten.slice.Tensor, places, 0, 0, rw.end)
             with rw.fake_mode:
                 one = torch.empty(1, dtype=torch.int64)
@@ -157,26 +158,26 @@ class _Builder:
             for node in self.inputs:
                 fake = node.meta["val"]
                 with rw.fake_mode:
-                    value = torch.empty((fake.shape[0], extent), dtype=fake.dtype)
-                given = rw.new[FULL, node]
-                new = rw.call(aten.slice.Tensor, given, 1, rw.start, rw.end, value=value)
+                    value = torch.empty((*fake.shape[:-1], extent), dtype=fake.dtype)
+                given, at = rw.new[FULL, node], _token_dim(node)
+                new = rw.call(aten.slice.Tensor, given, at, rw.start, rw.end, value=value)
                 rw.new[ROWS, node] = new
             first = rw.new[ROWS, self.tokens]
-            rw.count = rw.call(aten.sym_size.int, first, 1, value=extent)
+            rw.count = rw.call(aten.sym_size.int, first, dim, value=extent)
 
     def _seen(self, node: Node, index: int) -> Node:
         """The buffer for what an input was in the call before."""
         fake = node.meta["val"]
-        before = torch.zeros(fake.shape[0], self.maximum, dtype=fake.dtype)
+        before = torch.zeros(*fake.shape[:-1], self.maximum, dtype=fake.dtype)
         return self.rw.constant(f"seen_{index}" if index else "seen", before, True)
 
     def _common(self, node: Node, seen: Node) -> Node:
         """How many of its entries are those of the call before, int64 of rank 0."""
-        rw = self.rw
-        before = rw.call(aten.slice.Tensor, seen, 1, 0, rw.end)
+        rw, dim = self.rw, _token_dim(node)
+        before = rw.call(aten.slice.Tensor, seen, dim, 0, rw.end)
         differs = rw.call(aten.ne.Tensor, rw.new[FULL, node], before)
         where = rw.call(aten.where.self, differs, self.places, self.last)
-        return rw.call(aten.amin.default, where, [0, 1])
+        return rw.call(aten.amin.default, where, list(range(dim + 1)))
 
     def _new_extent(self) -> SymInt:
         """A symbol for the number of new tokens, 1 to the maximum."""
@@ -276,9 +277,10 @@ class _Builder:
     def _epilogue(self) -> list[tuple[Node, Node]]:
         """(buffer, its next value) of all that is kept."""
         rw = self.rw
-        index = [None, rw.positions(ROWS)]
+        positions = rw.positions(ROWS)
         seen = []
         for node, buffer in zip(self.inputs, self.seen, strict=True):
+            index = [None] * _token_dim(node) + [positions]
             given, value = rw.new[ROWS, node], buffer.meta["val"].clone()
             new = rw.call(aten.index_put.default, buffer, index, given, value=value)
             seen.append((buffer, new))
@@ -410,35 +412,43 @@ def _token_inputs(program: ExportedProgram) -> list[Node]:
     return found
 
 
+def _token_dim(node: Node) -> int:
+    """The dim of an input along which tokens lie: its last."""
+    dim: int = node.meta["val"].dim()
+    return dim - 1
+
+
 def _require_of_tokens(node: Node, first: Tensor) -> None:
     fake = node.meta.get("val")
     if not isinstance(fake, Tensor):
         raise ValueError(f"make_incremental: the input {node.name} is {fake}, no tensor of tokens")
-    is_ids = fake.dtype in _INPUT_DTYPES and fake.dim() == 2 and isinstance(fake.shape[0], int)
-    if not is_ids or not isinstance(fake.shape[1], SymInt):
+    is_ids = fake.dtype in _INPUT_DTYPES and fake.dim() in (1, 2)
+    is_static = all(isinstance(n, int) for n in fake.shape[:-1])
+    if not is_ids or not is_static or not isinstance(fake.shape[-1], SymInt):
         raise ValueError(
             f"make_incremental: {node.name} is {fake.dtype} of shape {list(fake.shape)}; token "
             "ids, and what else is said of each token, are integers or bools of shape [batch, T] "
-            "with a static batch and a dynamic T"
+            "or [T] with a static batch and a dynamic T"
         )
-    if fake.shape[1].node.expr != first.shape[1].node.expr:
+    if fake.shape[-1].node.expr != first.shape[-1].node.expr:
         raise ValueError(
-            f"make_incremental: dim 1 of {node.name} is {fake.shape[1]}, not {first.shape[1]} as "
-            "of the first input; give both the same torch.export.Dim"
+            f"make_incremental: dim {_token_dim(node)} of {node.name} is {fake.shape[-1]}, not "
+            f"{first.shape[-1]} as of the first input; give both the same torch.export.Dim"
         )
 
 
 def _maximum(program: ExportedProgram, tokens: Node) -> int:
-    expression = tokens.meta["val"].shape[1].node.expr
+    expression, dim = tokens.meta["val"].shape[-1].node.expr, _token_dim(tokens)
     bounds = program.range_constraints.get(expression)
     if not expression.is_Symbol or bounds is None:
         raise ValueError(
-            f"make_incremental: dim 1 of {tokens.name} is {expression}; a dim of its own is needed"
+            f"make_incremental: dim {dim} of {tokens.name} is {expression}; a dim of its own is "
+            "needed"
         )
     upper = bounds.upper
     if not upper.is_Integer or int(upper) > 2**24:
         raise ValueError(
-            f"make_incremental: dim 1 of {tokens.name} has no maximum; export with "
-            'dynamic_shapes=({1: torch.export.Dim("tokens", max=1024)},)'
+            f"make_incremental: dim {dim} of {tokens.name} has no maximum; export with "
+            f'dynamic_shapes=({{{dim}: torch.export.Dim("tokens", max=1024)}},)'
         )
     return int(upper)
