@@ -6,8 +6,9 @@ const SHOWN = 32; // elements of an output
 
 const find = (id) => document.getElementById(id);
 const typeOf = (dtype) => Object.values(ScalarType).find((type) => type.dtype === dtype);
-const described = ({ kind, dtype, sizes, isDynamic }) =>
-  kind === 'Tensor' ? `${dtype}[${sizes.join(', ')}]${isDynamic ? ', or smaller' : ''}` : kind;
+const described = ({ name, kind, dtype, sizes, isDynamic }) =>
+  (name && `${name}: `) +
+  (kind === 'Tensor' ? `${dtype}[${sizes.join(', ')}]${isDynamic ? ', or smaller' : ''}` : kind);
 
 let module;
 let method;
@@ -42,7 +43,7 @@ async function open(source) {
 function inputField(input, index) {
   const field = document.createElement('fieldset');
   const title = document.createElement('legend');
-  title.textContent = `input ${index}: ${described(input)}`;
+  title.textContent = input.name ? described(input) : `input ${index}: ${described(input)}`;
   const text = (name, value, tag = 'input') => {
     const element = document.createElement(tag);
     Object.assign(element, { name: `${name}${index}`, value, ariaLabel: `${name} ${index}` });

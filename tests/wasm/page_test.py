@@ -46,7 +46,7 @@ def enter(page: Page, **fields: str) -> None:
 def test_the_page_runs_a_program(page: Page) -> None:
     page.wait_for("document.getElementById('run').disabled === false")
     described = page.value("document.getElementById('program').textContent")
-    assert described == "forward(float32[8, 4], or smaller) → float32[8, 3], or smaller"
+    assert described == "forward(x: float32[8, 4], or smaller) → float32[8, 3], or smaller"
     enter(page, sizes0="1x4", elements0="1, 2, 3, 4")
     dtype, _, elements = shown(page, "outputs").partition("[1, 3]: ")
     assert dtype == "float32"

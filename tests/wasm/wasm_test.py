@@ -145,10 +145,10 @@ def test_types_follow_from_arrays(value: Value) -> None:
     [
         ("module.forward([Tensor.zeros([9, 4])])", ["ExecuTorchError: ", "input 0", "9", "8"]),
         ("module.forward([Tensor.zeros([2, 5])])", ["ExecuTorchError: ", "5", "4"]),
-        ("module.forward([Tensor.zeros([4])])", ["input 0 has rank 1, expected 2"]),
+        ("module.forward([Tensor.zeros([4])])", ["input 0 (x) has rank 1, expected 2"]),
         ("module.forward([Tensor.zeros([2, 4], ScalarType.Long)])", ["ExecuTorchError: ", "Long"]),
         ("module.forward([])", ["forward: 0 inputs, expected 1"]),
-        ("module.forward(['x'])", ["TypeError: forward: input 0: found String, expected"]),
+        ("module.forward(['x'])", ["TypeError: forward: input 0 (x): found String, expected"]),
         ("module.execute('backward')", ["ExecuTorchError: ", "backward"]),
         ("Tensor.fromArray([2, 2], [1, 2, 3])", ["[2,2]: required 4 elements, given 3"]),
         ("Tensor.zeros([-1])", ["RangeError: ", "found -1"]),

@@ -34,16 +34,20 @@ def boundary_inputs(
                 _resize(value, _sizes_at(shape, symbol, size, value))
                 for value, shape in zip(flat, shapes, strict=True)
             ]
-            yield f"{_dimension_of(symbol, shapes)} = {size}", tree_unflatten(resized, spec)
+            place = _dimension_of(symbol, shapes, _input_names(exported))
+            yield f"{place} = {size}", tree_unflatten(resized, spec)
+
+
+def _input_names(exported: ExportedProgram) -> list[str]:
+    specs = exported.graph_signature.input_specs
+    return [str(s.arg.name) for s in specs if s.kind is InputKind.USER_INPUT]  # type: ignore[union-attr]
 
 
 def _symbolic_shapes(exported: ExportedProgram, flat: Sequence[Any]) -> list[list[Any]]:
     """For each flat input its sizes: numbers, and SymPy expressions where they are dynamic."""
-    specs = exported.graph_signature.input_specs
-    users = [s.arg.name for s in specs if s.kind is InputKind.USER_INPUT]
     known = {n.name: n.meta.get("val") for n in exported.graph.find_nodes(op="placeholder")}
     shapes: list[list[Any]] = []
-    for value, name in zip_longest(flat, users[: len(flat)]):
+    for value, name in zip_longest(flat, _input_names(exported)[: len(flat)]):
         meta = known.get(name)
         if not isinstance(value, Tensor) or not isinstance(meta, Tensor):
             shapes.append([])
@@ -82,11 +86,11 @@ def _is_prime(n: int) -> bool:
     return n > 1 and all(n % d for d in range(2, int(n**0.5) + 1))
 
 
-def _dimension_of(symbol: Any, shapes: Sequence[Sequence[Any]]) -> str:
+def _dimension_of(symbol: Any, shapes: Sequence[Sequence[Any]], names: Sequence[str]) -> str:
     for i, shape in enumerate(shapes):
         for d, size in enumerate(shape):
             if size == symbol:
-                return f"input {i}, dimension {d}"
+                return f"input {i} ({names[i]}), dimension {d}"
     return str(symbol)
 
 

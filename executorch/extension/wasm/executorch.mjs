@@ -231,8 +231,8 @@ function outputOf(runtime, at, where) {
 }
 
 function setInput(runtime, method, name, index, value) {
-  const where = `${name}: input ${index}`;
-  const { tag, tensor } = method.inputs[index];
+  const { name: input, tag, tensor } = method.inputs[index];
+  const where = `${name}: input ${index}${input && ` (${input})`}`;
   if (value instanceof Tensor) {
     const hasRank = tensor?.dimOrder.length === value.dimOrder.length; // else the runtime says so
     if (hasRank && tensor.dimOrder.join() !== value.dimOrder.join()) {
