@@ -41,7 +41,7 @@ struct Axis {
       x = align_corners ? reflect(x, C(0), last) : reflect(x, C(-0.5), static_cast<C>(size));
     }
     if (padding != Padding::Zeros) x = std::min(last, std::max(x, C(0)));
-    return std::isfinite(x) && std::abs(x) < C(1e9) ? x : C(-100);
+    return std::abs(x) < C(1e9) ? x : C(-100);
   }
   bool contains(int64_t i) const { return i >= 0 && i < size; }
 
@@ -55,6 +55,13 @@ struct Axis {
     return (reflected ? span - rest : rest) + low;
   }
 };
+
+/// floor() of a position that Axis::place() gave.
+template <class C>
+int64_t floor_of(C x) {
+  const auto towards_zero = static_cast<int64_t>(x);
+  return towards_zero - (static_cast<C>(towards_zero) > x ? 1 : 0);
+}
 
 /// The weights of the four pixels around a position t in [0, 1) between the middle two.
 template <class C>
@@ -72,6 +79,7 @@ void cubic_weights(C t, C* w) {
 template <class C, int D>
 struct Taps {
   static constexpr int kMax = D == 2 ? 16 : 8;
+  static constexpr int kCorners = 1 << D;
   int n = 0;
   int64_t offset[kMax];
   C weight[kMax];
@@ -85,27 +93,49 @@ struct Taps {
     offset[n] = o;
     weight[n++] = w;
   }
+
+  /// Makes the pixels around the position `t` behind pixel `base` the taps, if all of them are in
+  /// the image; else returns false.
+  bool add_inner_corners(const Axis<C>* axes, const int64_t* base, const C* t) {
+    int64_t first = 0;
+    for (int d = 0; d < D; ++d) {
+      if (base[d] < 0 || base[d] >= axes[d].size - 1) return false;
+      first += base[d] * axes[d].stride;
+    }
+    n = kCorners;
+    for (int corner = 0; corner < kCorners; ++corner) {
+      offset[corner] = first;
+      weight[corner] = 1;
+      for (int d = 0; d < D; ++d) {
+        const bool second = corner >> d & 1;
+        offset[corner] += second ? axes[d].stride : 0;
+        weight[corner] *= second ? t[d] : 1 - t[d];
+      }
+    }
+    return true;
+  }
 };
 
 template <class C, int D>
-Taps<C, D> taps_at(const Axis<C>* axes, const C* grid, Interpolation interpolation) {
-  Taps<C, D> taps;
+void find_taps(const Axis<C>* axes, const C* grid, Interpolation interpolation, Taps<C, D>& taps) {
+  taps.n = 0;
   int64_t base[D];
   C t[D];
   if (interpolation == Interpolation::Nearest) {
     for (int d = 0; d < D; ++d) {
-      base[d] = static_cast<int64_t>(std::nearbyint(axes[d].place(axes[d].unnormalize(grid[d]))));
+      base[d] = std::lrint(axes[d].place(axes[d].unnormalize(grid[d])));
     }
     taps.add(axes, base, C(1));
-    return taps;
+    return;
   }
   if (interpolation == Interpolation::Linear) {
     for (int d = 0; d < D; ++d) {
       const C x = axes[d].place(axes[d].unnormalize(grid[d]));
-      base[d] = static_cast<int64_t>(std::floor(x));
+      base[d] = floor_of(x);
       t[d] = x - static_cast<C>(base[d]);
     }
-    for (int corner = 0; corner < 1 << D; ++corner) {
+    if (taps.add_inner_corners(axes, base, t)) return;
+    for (int corner = 0; corner < Taps<C, D>::kCorners; ++corner) {
       int64_t at[D];
       C w = 1;
       for (int d = 0; d < D; ++d) {
@@ -115,7 +145,7 @@ Taps<C, D> taps_at(const Axis<C>* axes, const C* grid, Interpolation interpolati
       }
       taps.add(axes, at, w);
     }
-    return taps;
+    return;
   }
   if constexpr (D == 2) {
     C w[D][4], floor[D];
@@ -132,7 +162,6 @@ Taps<C, D> taps_at(const Axis<C>* axes, const C* grid, Interpolation interpolati
       }
     }
   }
-  return taps;
 }
 
 /// What all pixels of the result have in common. T as stored, C as computed; all strides are used,
@@ -158,27 +187,67 @@ struct Sampling {
       axes[d] = {input.size(2 + d), a.strides[2 + d], padding, align_corners};
   }
 
-  /// The taps of pixel i of image n, with its offset in the first plane of the result.
-  Taps<C, D> taps(int64_t n, int64_t i, int64_t& to) const {
-    int64_t from = n * g.strides[0];
-    to = n * b.strides[0];
+  /// A pixel of the result, and where it and its position in the grid lie.
+  struct Pixel {
+    int64_t at[D];
+    int64_t from, to;
+  };
+
+  /// Pixel i of image n.
+  Pixel pixel(int64_t n, int64_t i) const {
+    Pixel p{{}, n * g.strides[0], n * b.strides[0]};
     for (int d = D - 1; d >= 0; --d) {
-      const int64_t at = i % b.shape[2 + d];
+      p.at[d] = i % b.shape[2 + d];
       i /= b.shape[2 + d];
-      from += at * g.strides[1 + d];
-      to += at * b.strides[2 + d];
+      p.from += p.at[d] * g.strides[1 + d];
+      p.to += p.at[d] * b.strides[2 + d];
     }
-    C x[D];
-    for (int d = 0; d < D; ++d) {
-      x[d] = static_cast<C>(positions[from + (D - 1 - d) * g.strides[1 + D]]);
-    }
-    return taps_at<C, D>(axes, x, interpolation);
+    return p;
   }
 
-  T value(const T* plane, const Taps<C, D>& taps) const {
-    C sum = 0;
-    for (int k = 0; k < taps.n; ++k) sum += taps.weight[k] * static_cast<C>(plane[taps.offset[k]]);
-    return static_cast<T>(sum);
+  void advance(Pixel& p) const {
+    for (int d = D - 1; d >= 0; --d) {
+      p.from += g.strides[1 + d];
+      p.to += b.strides[2 + d];
+      if (++p.at[d] < b.shape[2 + d]) return;
+      p.from -= p.at[d] * g.strides[1 + d];
+      p.to -= p.at[d] * b.strides[2 + d];
+      p.at[d] = 0;
+    }
+  }
+
+  void find(const Pixel& p, Taps<C, D>& taps) const {
+    C x[D];
+    for (int d = 0; d < D; ++d) {
+      x[d] = static_cast<C>(positions[p.from + (D - 1 - d) * g.strides[1 + D]]);
+    }
+    find_taps<C, D>(axes, x, interpolation, taps);
+  }
+
+  /// A pixel of `kPlanes` planes of the result, whose first is at `to`.
+  template <int kPlanes>
+  void write(const T* planes, const Taps<C, D>& taps, T* to) const {
+    C sums[kPlanes] = {};
+    const auto add = [&](int k) {
+      const T* const from = planes + taps.offset[k];
+      for (int c = 0; c < kPlanes; ++c) {
+        sums[c] += taps.weight[k] * static_cast<C>(from[c * a.strides[1]]);
+      }
+    };
+    if (taps.n == Taps<C, D>::kCorners) {  // the usual number, known to the compiler
+      for (int k = 0; k < Taps<C, D>::kCorners; ++k) add(k);
+    } else {
+      for (int k = 0; k < taps.n; ++k) add(k);
+    }
+    for (int c = 0; c < kPlanes; ++c) to[c * b.strides[1]] = static_cast<T>(sums[c]);
+  }
+
+  template <int kPlanes>
+  void write_planes(int64_t n, int64_t c, int64_t pixels, const Taps<C, D>* taps,
+                    const int64_t* to) const {
+    const T* const planes = in + n * a.strides[0] + c * a.strides[1];
+    T* const first = result + c * b.strides[1];
+    for (int64_t p = 0; p < pixels; ++p) write<kPlanes>(planes, taps[p], first + to[p]);
   }
 
   /// Pixels [i, end) of image n: some of one plane after those of the other, so that neighbours are
@@ -188,15 +257,17 @@ struct Sampling {
     Taps<C, D> some[kMost];
     int64_t to[kMost];
     const int64_t most = b.strides[1] == 1 ? 1 : kMost;
+    Pixel next = pixel(n, i);
     for (; i < end; i += most) {
       const int64_t pixels = std::min(most, end - i);
-      for (int64_t p = 0; p < pixels; ++p) some[p] = taps(n, i + p, to[p]);
-      for (int64_t c = 0; c < b.shape[1]; ++c) {
-        const T* const plane = in + n * a.strides[0] + c * a.strides[1];
-        for (int64_t p = 0; p < pixels; ++p) {
-          result[to[p] + c * b.strides[1]] = value(plane, some[p]);
-        }
+      for (int64_t p = 0; p < pixels; ++p) {
+        find(next, some[p]);
+        to[p] = next.to;
+        advance(next);
       }
+      int64_t c = 0;
+      for (; c + 4 <= b.shape[1]; c += 4) write_planes<4>(n, c, pixels, some, to);
+      for (; c < b.shape[1]; ++c) write_planes<1>(n, c, pixels, some, to);
     }
   }
 };
