@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, BinaryIO
 
@@ -54,13 +54,11 @@ class Method:
     def __init__(
         self,
         method: ExecuTorchMethod,
-        input_names: Sequence[str] | None = None,
-        output_names: Sequence[str] | None = None,
+        argument_names: Callable[[], tuple[list[str], list[str]]] | None = None,
     ) -> None:
-        meta = method.method_meta()
+        """argument_names   gives the names of inputs and of outputs; none: there are no names"""
         self._method = method
-        self._input_names = list(input_names or [""] * meta.num_inputs())
-        self._output_names = list(output_names or [""] * meta.num_outputs())
+        self._find_names = argument_names
 
     def execute(self, inputs: Sequence[Any], *, copy_outputs: bool = True) -> Sequence[Any]:
         """Run on one flat sequence of inputs; returns the list of outputs.
@@ -83,28 +81,35 @@ class Method:
     def metadata(self) -> MethodMeta:
         return self._method.method_meta()
 
+    @functools.cached_property
+    def _argument_names(self) -> tuple[list[str], list[str]]:
+        if self._find_names is not None:
+            return self._find_names()
+        return [""] * self.metadata.num_inputs(), [""] * self.metadata.num_outputs()
+
     @property
     def input_names(self) -> list[str]:
         """The parameters of the exported model that the inputs are; "" where the program does not
         say, because it was stripped or another exporter wrote it."""
-        return list(self._input_names)
+        return list(self._argument_names[0])
 
     @property
     def output_names(self) -> list[str]:
         """The keys under which the exported model returns its outputs, such as "logits" or
         "cache.0"; "" for results without keys."""
-        return list(self._output_names)
+        return list(self._argument_names[1])
 
     def _in_order(self, inputs: Sequence[Any], named: dict[str, Any]) -> list[Any]:
         """`inputs`, and the others by their names. Raises TypeError where that is not what the
         method takes."""
         where = printable(self.metadata.name())
-        known = [name for name in self._input_names if name]
+        names = self._argument_names[0]
+        known = [name for name in names if name]
         if not known:
             raise TypeError(f"{where}: the program does not say what its inputs are called")
         if unknown := [name for name in named if name not in known]:
             raise TypeError(f"{where} has no input {unknown[0]!r}; it has {', '.join(known)}")
-        rest = self._input_names[len(inputs) :]
+        rest = names[len(inputs) :]
         if twice := [name for name in named if name not in rest]:
             raise TypeError(f"{where}: input {twice[0]!r} was given twice")
         if missing := [name for name in rest if name not in named]:
@@ -112,7 +117,7 @@ class Method:
         return [*inputs, *(named[name] for name in rest)]
 
     def _signature(self) -> Signature:
-        return Signature(self.metadata, self._input_names, self._output_names)
+        return Signature(self.metadata, *self._argument_names)
 
     def __repr__(self) -> str:
         if self._method is _CLOSED:
@@ -143,7 +148,8 @@ class Program:
             raise KeyError(f"no method {name!r} in the program; it has {sorted(self._methods)}")
         if self._methods[name] is None:
             method = self._program.load_method(name)
-            self._methods[name] = Method(method, *self._program._argument_names(name))
+            find_names = functools.partial(self._program._argument_names, name)
+            self._methods[name] = Method(method, find_names)
         return self._methods[name]
 
     def metadata(self, method_name: str) -> MethodMeta:
@@ -214,21 +220,32 @@ class Module:
         """
         self._program = Runtime.get().load_program(data, data_path=data_path)
         self._copy_outputs = copy_outputs
+        self._functions: dict[str, Callable[..., Any]] = {}
         path = os.fspath(data) if isinstance(data, (str, os.PathLike)) else "in memory"
         self._name = printable(os.fsdecode(path))
 
     def __call__(self, *inputs: Any, **named: Any) -> Any:
-        return self["forward"](*inputs, **named)
+        return self._run(self._load("forward"), inputs, named)
+
+    def _load(self, name: str) -> Method:
+        method = self._program.load_method(name)
+        assert method is not None
+        return method
+
+    def _run(self, method: Method, inputs: Sequence[Any], named: dict[str, Any]) -> Any:
+        items = method._in_order(inputs, named) if named else inputs
+        outputs = method.execute(items, copy_outputs=self._copy_outputs)
+        return outputs[0] if len(outputs) == 1 else tuple(outputs)
 
     def __getitem__(self, name: str) -> Any:
         """The method of that name, as a function. Raises KeyError for an unknown one."""
-        method = self._program.load_method(name)
-        assert method is not None
+        if name not in self._functions:
+            self._functions[name] = self._function(self._load(name), name)
+        return self._functions[name]
 
+    def _function(self, method: Method, name: str) -> Callable[..., Any]:
         def call(*inputs: Any, **named: Any) -> Any:
-            items = method._in_order(inputs, named) if named else inputs
-            outputs = method.execute(items, copy_outputs=self._copy_outputs)
-            return outputs[0] if len(outputs) == 1 else tuple(outputs)
+            return self._run(method, inputs, named)
 
         call.__name__ = call.__qualname__ = name
         call.__doc__ = str(method._signature())
