@@ -38,13 +38,13 @@ bool is_row(runtime::Span<const int32_t> sizes) {
 }
 
 /// What a method says of its inputs.
-struct Described {
+struct MethodInputs {
   const MethodMeta& meta;
   const std::string& method;
   std::vector<std::string> names;  ///< of inputs; "" for those that the program does not name
   bool is_stateless;
 
-  Described(const Module& module, const MethodMeta& of, const std::string& method_name)
+  MethodInputs(const Module& module, const MethodMeta& of, const std::string& method_name)
       : meta(of), method(method_name), names(of.num_inputs()), is_stateless(false) {
     const Result<runtime::DebugIdentity> identity = module.program()->debug_identity();
     if (!identity.ok()) return;
@@ -63,7 +63,7 @@ struct Described {
   }
 };
 
-Error read_tokens(const Described& inputs, size_t i, ProgramForm& form) {
+Error read_tokens(const MethodInputs& inputs, size_t i, ProgramForm& form) {
   constexpr char kExpected[] = "token ids, int64 or int32 [1, t]";
   if (inputs.meta.num_inputs() == 0) return refuse(inputs.method, "it has no input", kExpected);
   const Result<TensorInfo> input = inputs.meta.input_tensor_meta(i);
@@ -77,7 +77,7 @@ Error read_tokens(const Described& inputs, size_t i, ProgramForm& form) {
   return Error::Ok;
 }
 
-Error read_positions(const Described& inputs, ProgramForm& form) {
+Error read_positions(const MethodInputs& inputs, ProgramForm& form) {
   constexpr char kExpected[] = "a position, or one for each token, int64 or int32 [1] or [t]";
   const Result<TensorInfo> input = inputs.meta.input_tensor_meta(1);
   if (!input.ok()) return inputs.refuse_input(1, "no tensor", kExpected);
@@ -90,7 +90,7 @@ Error read_positions(const Described& inputs, ProgramForm& form) {
   return Error::Ok;
 }
 
-Error read_embeddings(const Described& inputs, ProgramForm& form) {
+Error read_embeddings(const MethodInputs& inputs, ProgramForm& form) {
   constexpr char kExpected[] = "embeddings [1, t, d], of float, half or bfloat16, and positions";
   if (inputs.meta.num_inputs() != 2) {
     return refuse(inputs.method, "it has " + std::to_string(inputs.meta.num_inputs()) + " inputs",
@@ -136,7 +136,7 @@ std::optional<ProgramForm::Role> role_of(const std::string& name) {
 }
 
 /// An input of a program that is given the whole text, other than its tokens.
-Error read_companion(const Described& inputs, size_t i, ProgramForm& form) {
+Error read_companion(const MethodInputs& inputs, size_t i, ProgramForm& form) {
   constexpr char kExpected[] =
       "integers or bools [1, t] or [t] named attention_mask, key_padding_mask, position_ids or "
       "token_type_ids";
@@ -158,29 +158,32 @@ Error read_companion(const Described& inputs, size_t i, ProgramForm& form) {
 }
 
 /// Which input the tokens are: the first that its name does not make something else of.
-size_t find_tokens(const Described& inputs) {
+size_t find_tokens(const MethodInputs& inputs) {
   for (size_t i = 0; i < inputs.names.size(); ++i) {
     if (!role_of(inputs.names[i])) return i;
   }
   return 0;
 }
 
-/// Whether a method with tokens and a second input keeps caches of its own: it takes a position, or
-/// one for each token, and may remember something. Incremental programs compare texts themselves.
-bool keeps_caches(const Described& inputs, const ProgramForm& form) {
-  if (inputs.meta.num_inputs() != 2 || inputs.is_stateless || form.is_incremental) return false;
+/// Whether a method with tokens and a second input keeps caches of its own: it takes the position of
+/// the first token, or that of each and may remember something. Incremental programs compare texts
+/// themselves.
+bool keeps_caches(const MethodInputs& inputs, const ProgramForm& form) {
+  if (inputs.meta.num_inputs() != 2 || form.is_incremental) return false;
   const Result<TensorInfo> input = inputs.meta.input_tensor_meta(1);
-  return input.ok() && input->sizes().size() == 1 && is_integer(input->scalar_type());
+  if (!input.ok() || input->sizes().size() != 1 || !is_integer(input->scalar_type())) return false;
+  return input->sizes()[0] == 1 || !inputs.is_stateless;
 }
 
-Error read_text(const Described& inputs, ProgramForm& form) {
+Error read_text(const MethodInputs& inputs, ProgramForm& form) {
   if (keeps_caches(inputs, form)) {
     ET_CHECK_OK_OR_RETURN_ERROR(read_tokens(inputs, 0, form));
     return read_positions(inputs, form);
   }
   form.tokens_input = find_tokens(inputs);
   ET_CHECK_OK_OR_RETURN_ERROR(read_tokens(inputs, form.tokens_input, form));
-  for (size_t i = 0; i < inputs.names.size() && inputs.names.size() > 1; ++i) {
+  if (inputs.names.size() == 1) return Error::Ok;
+  for (size_t i = 0; i < inputs.names.size(); ++i) {
     if (i == form.tokens_input) {
       form.inputs.push_back({ProgramForm::Role::Tokens, form.token_type, form.token_dims});
     } else {
@@ -190,7 +193,7 @@ Error read_text(const Described& inputs, ProgramForm& form) {
   return Error::Ok;
 }
 
-Error read_only_tokens(const Described& inputs, ProgramForm& form) {
+Error read_only_tokens(const MethodInputs& inputs, ProgramForm& form) {
   ET_CHECK_OK_OR_RETURN_ERROR(read_tokens(inputs, 0, form));
   return inputs.names.size() == 1
              ? Error::Ok
@@ -230,7 +233,7 @@ bool has_incremental_state(const MethodMeta& meta) {
   return false;
 }
 
-using Reader = Error (*)(const Described&, ProgramForm&);
+using Reader = Error (*)(const MethodInputs&, ProgramForm&);
 
 /// `one_suffices`: what takes exactly one token can be called for one after the other.
 Result<ProgramForm> form_of(Module& module, const std::string& method_name, Reader read_inputs,
@@ -238,7 +241,7 @@ Result<ProgramForm> form_of(Module& module, const std::string& method_name, Read
   ET_ASSIGN_OR_RETURN(const MethodMeta meta, module.method_meta(method_name));
   ProgramForm form;
   form.is_incremental = has_incremental_state(meta);
-  ET_CHECK_OK_OR_RETURN_ERROR(read_inputs(Described(module, meta, method_name), form));
+  ET_CHECK_OK_OR_RETURN_ERROR(read_inputs(MethodInputs(module, meta, method_name), form));
   ET_CHECK_OK_OR_RETURN_ERROR(read_logits_output(meta, method_name, form));
   ET_ASSIGN_OR_RETURN(const bool any_number,
                       is_input_dynamic(module, method_name, form.tokens_input));
