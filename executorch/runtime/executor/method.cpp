@@ -121,16 +121,19 @@ const char* Method::name() const {
 }
 
 bool Method::instruction_origin(size_t chain, size_t instruction, InstructionOrigin& out) const {
+  if (state_.program == nullptr) return false;  // moved from
   const auto identity = state_.program->debug_identity();
   return identity.ok() && identity->instruction(name(), chain, instruction, out);
 }
 
 const char* Method::input_name(size_t i) const {
+  if (state_.program == nullptr) return "";
   const auto identity = state_.program->debug_identity();
   return identity.ok() ? identity->input_name(name(), i) : "";
 }
 
 const char* Method::output_name(size_t i) const {
+  if (state_.program == nullptr) return "";
   const auto identity = state_.program->debug_identity();
   return identity.ok() ? identity->output_name(name(), i) : "";
 }

@@ -415,6 +415,10 @@ TEST(Method, MovedMethodRuns) {
   ASSERT_EQ(moved.set_input(x.value(), 0), Error::Ok);
   ASSERT_EQ(moved.execute(), Error::Ok);
   EXPECT_EQ(moved.get_output(0).toTensor().const_data_ptr<float>()[5], 6);
+  InstructionOrigin origin;
+  EXPECT_FALSE(loaded.method->instruction_origin(0, 0, origin));
+  EXPECT_STREQ(loaded.method->input_name(0), "");
+  EXPECT_STREQ(loaded.method->output_name(0), "");
 }
 
 TEST(Method, ExhaustedMethodAllocatorIsAnError) {
