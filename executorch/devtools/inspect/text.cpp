@@ -106,9 +106,9 @@ std::string instruction_text(const Json& method, const Json& instruction) {
 std::string method_text(const Json& method) {
   // "%0 tokens, %1 mask".
   const auto indices = [&](const char* key, const char* names_key) {
+    const Json names = method.value(names_key, Json::array());
     size_t i = 0;
     return join(method[key], [&](const Json& n) {
-      const Json names = method.value(names_key, Json::array());
       const std::string name = i < names.size() ? names[i].get<std::string>() : "";
       ++i;
       return value_name(n.get<int64_t>()) + (name.empty() ? "" : " " + name);
