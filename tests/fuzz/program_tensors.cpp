@@ -91,9 +91,11 @@ void Edit::give_memory(fb::TensorT& tensor, uint64_t bytes) {
   int64_t& arena = plan_.non_const_buffer_sizes[place.memory_id];
   if (place.memory_offset_low + bytes <= static_cast<uint64_t>(arena)) return;
   // At the end: nothing else lies there, and what runs past it meets the guard.
-  const int64_t at = (arena + 15) / 16 * 16;
+  const uint64_t at = (static_cast<uint64_t>(arena) + 15) / 16 * 16;
+  constexpr uint64_t kMost = INT64_MAX;
+  if (at > kMost || bytes > kMost - at) return;  // the arena stays too small
   place.memory_offset_low = static_cast<uint32_t>(at);
-  arena = at + static_cast<int64_t>(bytes);
+  arena = static_cast<int64_t>(at + bytes);
 }
 
 bool Edit::make_input(int32_t index) {
