@@ -146,7 +146,7 @@ def test_results_of_data_classes_and_named_tuples_have_names_and_others_none() -
 
 
 def test_results_of_transformers_have_names() -> None:
-    output = pytest.importorskip("transformers").modeling_outputs
+    from transformers import modeling_outputs as output
 
     class Output(nn.Module):
         def forward(self, input_ids):
