@@ -27,6 +27,7 @@ class Padded(AllPositions):
         return mask.bool()[torch.arange(mask.shape[0])[:, None, None, None], numbers]
 
     def forward(self, ids: Tensor, mask: Tensor) -> Tensor:  # type: ignore[override]
+        self.said = mask
         self.visible = self.keys(mask) & _causal(ids.shape[1])
         return super().forward(ids)
 
@@ -59,15 +60,6 @@ class InVectors(Placed):
     def flat(inputs: list[Tensor]) -> list[Tensor]:
         ids, mask, places = inputs
         return [ids[0], mask, places[0]]
-
-
-class WrittenOut(Padded):
-    """A token that sees none takes the mean of all, later ones among them."""
-
-    def attend(self, q: Tensor, k: Tensor, v: Tensor, n: int) -> Tensor:
-        lowest = torch.finfo(q.dtype).min
-        scores = q @ k.transpose(2, 3) + torch.where(self.visible, 0.0, lowest)
-        return F.softmax(scores, -1) @ v
 
 
 class NotYetPadded(Padded):
@@ -131,7 +123,6 @@ def test_what_is_said_of_tokens_is_compared_as_they_are(kind: Any, delegate: boo
 @pytest.mark.parametrize(
     ("kind", "message"),
     [
-        (WrittenOut, "a token that sees no other would attend to later ones"),
         (NotYetPadded, "it picks tokens other than the last"),
         (PaddedByNone, "scaled_dot_product_attention"),
     ],

@@ -226,7 +226,7 @@ class AllByNumberOfLongest(AllPositions):
 
 CAUSAL_LOOKUPS: list[type[nn.Module]] = [
     AllByNumber, ComplexRotary, Gathered, IndexedWeights, Memory, NumbersPut, ProductsByPosition,
-    RunningMean, TokenBefore,
+    RunningMean, ScoresPut, TokenBefore,
 ]  # fmt: skip
 NOT_CAUSAL_LOOKUPS: dict[Any, str] = {
     MemoryByPosition: "keys that are no tokens', with a mask of tokens",
@@ -234,7 +234,6 @@ NOT_CAUSAL_LOOKUPS: dict[Any, str] = {
     TokenBehind: "tokens are padded elsewhere than before the first",
     TokensPaddedAndCutBefore: "tokens padded before the first are cut elsewhere than behind",
     SumFromLast: "does not keep tokens apart, or in their order",
-    ScoresPut: "depends on tokens, says which scores are taken out",
     GatheredByPlace: "each token's entries are picked from another place",
     AllInReverse: "it picks tokens other than the last",
     NextByNumber: "it picks tokens other than the last",

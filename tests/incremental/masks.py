@@ -257,6 +257,8 @@ class PaddingThenSoftmax(PaddingAdded):
 CAUSAL_MASKS: list[type[nn.Module]] = [
     TenThousandTimes, TenThousandFilled, TenThousandAdded, HighBesideInfinity,
     PaddingHidden, PaddingAdded, PaddingAndWindow, PaddingLowBesideInfinity,
+    PaddingLow, PaddingLowForAll, PaddingLowByHead, PaddingLowByTable, PaddingLowByIndex,
+    PaddingThenSoftmax,
 ]  # fmt: skip
 
 _SHOWN = "the mask lets token 0 attend to token 1, which comes later; a mask is .* -1e4 or less"
@@ -272,19 +274,11 @@ NOT_CAUSAL_MASKS: dict[Any, str] = {
     FilledNearly: _NONE,
     LoweredThenFilled: "-10000 may hide nothing behind sub",
     DividedAway: _NONE,
-    PaddingInfinite: "masked_fill is a mask that tokens make themselves",
-    PaddingNegated: "masked_fill is a mask that tokens make themselves",
     PaddingInstead: _NONE,
     PaddingAlone: _NONE,
     PaddingOneAhead: _NONE,
     PaddingTurned: _NONE,
     PaddingInFloats: _NONE,
-    PaddingLow: "masked_fill is a mask that tokens make themselves",
-    PaddingLowForAll: "masked_fill is a mask that tokens make themselves",
-    PaddingLowByHead: "masked_fill is a mask that tokens make themselves",
-    PaddingLowByTable: "embedding is a mask that tokens make themselves",
-    PaddingLowByIndex: "index is a mask that tokens make themselves",
-    PaddingMadeFinite: _NONE,
-    PaddingInOneHead: "masked_fill is a mask that tokens make themselves",
-    PaddingThenSoftmax: _NONE,
+    PaddingMadeFinite: "expand is a mask that tokens make themselves, which this may undo",
+    PaddingInOneHead: _SHOWN,
 }

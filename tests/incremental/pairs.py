@@ -169,6 +169,7 @@ class Reversed(Forgetting):
 
 CAUSAL_PAIRS: list[type[nn.Module]] = [
     OfKeys, OfKeysExpanded, OfKeysMasked, Forgetting, DecayingState, WeighedPositions, SameToken,
+    Padding, KeysHide,
 ]  # fmt: skip
 
 _NONE = "no mask keeps a token from attending to later ones"
@@ -179,11 +180,9 @@ NOT_CAUSAL_PAIRS: dict[Any, str] = {
     MaskSubtracted: _NONE,
     MaskNegated: _NONE,
     OtherTokensHidden: "scores times a number as large as a mask's",
-    Padding: "a mask that tokens make themselves",
-    PaddingChosen: "which depends on tokens, says which scores|a mask that tokens make",
+    PaddingChosen: "a mask that tokens make",
     MaskWeighed: _NONE,
     SumOverQueries: "scores that were not made weights by a softmax over the keys",
     SumOverKeys: "scores that were not made weights by a softmax over the keys",
-    KeysHide: "lt, which depends on tokens, says which scores are taken out",
     Reversed: "softmax over the queries",
 }

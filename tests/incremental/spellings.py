@@ -408,7 +408,7 @@ CAUSAL_SPELLINGS: list[type[nn.Module]] = [
     Einsum, TypeOfQueries, WithWeights, MaskLikeScores, MaskOfScoresType, LowLikeScores, Subtracted,
     UnitQueries, PositionsLikeTokens, Experts, Sorted, DropoutOfPositions, Sink, SinkByQuery,
     LogSumOfScores, BiasFromEnd, LargerOfMasked, WrittenInParts,
-    OneHeadSeesNoneByBool,
+    TokensHideScores, ScoresHideScores, OneHeadSeesNoneByBool,
 ]  # fmt: skip
 
 NOT_CAUSAL_SPELLINGS: dict[Any, str] = {
@@ -428,8 +428,6 @@ NOT_CAUSAL_SPELLINGS: dict[Any, str] = {
     SinkBefore: "values are joined along the tokens|tokens lie along|scores are joined",
     OnlyLaterTokens: "the mask lets token 0 attend to none",
     OnlyLaterTokensFused: "the mask lets token 0 attend to none",
-    TokensHideScores: "gt, which depends on tokens, says which scores are taken out",
-    ScoresHideScores: "gt, which depends on tokens, says which scores are taken out",
     LowNumberAdded: r"\(sub.Tensor\): the mask lets token 0 attend to none",
     OneHeadSeesNone: "the mask lets token 0 attend to none",
     OneHeadSeesNoneFused: "the mask lets token 0 attend to none",

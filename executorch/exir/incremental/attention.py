@@ -53,7 +53,7 @@ def _classify_biased(rw: Rewriter, node: Node, mask: Node) -> Value:
         raise NotCausalError(node, "its mask is no scores of queries and keys, in this order")
     if not all_later(rw, value.never):
         require_causal(rw, node, value.hidden)
-        require_seen(node, value.hidden)
+        require_seen(rw, node, value)
     return Value(Kind.ROWS, node.meta["val"].dim() - 2)
 
 

@@ -9,16 +9,14 @@ from torch.fx import Node
 from executorch.exir.incremental.errors import NotCausalError
 from executorch.exir.incremental.lengths import token_dims
 from executorch.exir.incremental.masks import (
-    all_later,
     hidden_after,
-    is_below_infinity,
-    never_after,
     require_no_mask,
 )
 from executorch.exir.incremental.rewriter import Rewriter
 from executorch.exir.incremental.shifts import is_shifted_table, remains_shifted
 from executorch.exir.incremental.sinks import common_sinks
-from executorch.exir.incremental.values import PAIRS, Kind, Value
+from executorch.exir.incremental.token_masks import added_mask, known_truths, masks_after
+from executorch.exir.incremental.values import PAIRS, Kind, TokenMask, Value
 from executorch.exir.incremental.zeros import is_zero_later
 
 aten = torch.ops.aten
@@ -58,29 +56,32 @@ def classify_elementwise(rw: Rewriter, node: Node) -> Value:
     col = next((d for d, role in roles.items() if role == "col"), None)
     if col is None:
         return Value(Kind.ROWS, row)
-    never = never_after(rw, node, row, col)
-    tokens_hide = _tokens_hide(rw, node, col, never)
+    never, always = known_truths(rw, node, row, col)
+    masks = masks_after(rw, node, _added_masks(rw, node, col))
     beside = common_sinks(rw, node)
     shifted |= remains_shifted(rw, node)
     if not shifted and is_zero_later(rw, node, row, col):
-        return Value(Kind.WEIGHTS, row, col, beside=beside)
-    hidden = None if tokens_hide else hidden_after(rw, node, row, col)
-    return Value(Kind.SCORES, row, col, hidden, never, beside=beside, shifted=shifted)
+        return Value(Kind.WEIGHTS, row, col, never=never, always=always, beside=beside)
+    hidden = hidden_after(rw, node, row, col)
+    return Value(
+        Kind.SCORES, row, col, hidden, never, always, masks, beside=beside, shifted=shifted
+    )
 
 
-def _tokens_hide(rw: Rewriter, node: Node, col: int, never: Tensor | None) -> bool:
-    """Whether tokens, such as padding, say that they are hidden. Raises where that might leave a
-    query with none but later tokens."""
+def _added_masks(rw: Rewriter, node: Node, col: int) -> list[TokenMask]:
+    """The operands by which tokens, such as padding, say that they are hidden."""
+    added = []
     for operand in tensor_operands(node):
         is_of_tokens = rw._is(operand, Kind.ROWS)
         if is_of_tokens and rw.values[operand].row + aligned(node, operand) == col:
             try:
                 require_no_mask(rw, node, operand)
             except NotCausalError:
-                if not all_later(rw, never) or not is_below_infinity(rw, operand):
+                mask = added_mask(node, operand)
+                if mask is None:
                     raise
-                return True
-    return False
+                added.append(mask)
+    return added
 
 
 def _roles(rw: Rewriter, node: Node) -> dict[int, str]:

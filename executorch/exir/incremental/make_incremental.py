@@ -22,6 +22,7 @@ from torch.fx.experimental.symbolic_shapes import DimDynamic
 from executorch.exir.emit._emit_program import STATE_PREFIX
 from executorch.exir.incremental.composites import decompose_unknown
 from executorch.exir.incremental.errors import NotCausalError
+from executorch.exir.incremental.fully_masked import first_fully_masked
 from executorch.exir.incremental.lengths import LengthValues
 from executorch.exir.incremental.quantization import quantize_by_token
 from executorch.exir.incremental.rewriter import FULL, NOW, ROWS, Rewriter
@@ -284,7 +285,10 @@ class _Builder:
             given, value = rw.new[ROWS, node], buffer.meta["val"].clone()
             new = rw.call(aten.index_put.default, buffer, index, given, value=value)
             seen.append((buffer, new))
-        count = rw.call(aten.add.Scalar, self.last, 1)
+        count = end = rw.call(aten.add.Scalar, self.last, 1)
+        first = first_fully_masked(rw, end)
+        if first is not None:
+            count = rw.call(aten.minimum.default, end, first)
         spoilt = self._has_nan()
         if spoilt is not None:
             count = rw.call(aten.where.self, spoilt, self.none, count)

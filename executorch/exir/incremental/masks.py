@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -26,6 +27,9 @@ _STILL_LOW = -1e3
 
 _MASKS = "a mask is false, or -1e4 or less"
 
+# Beside scores this much makes none low, nor shows what was hidden.
+SMALL = 100.0
+
 # What is added to low scores is less than they are by this factor, so that they stay low.
 _MARGIN = 100
 # What is added to the lowest and is no larger does not show what was hidden.
@@ -37,7 +41,6 @@ KEEP = {
 }  # fmt: skip
 _JOINS = {aten.cat.default, aten.stack.default}
 _LOOKUPS = {aten.embedding.default, aten.index.Tensor, aten.index_select.default}
-_AND = {aten.logical_and.default, aten.bitwise_and.Tensor}
 _TIMES = {aten.mul.Tensor, aten.mul.Scalar}
 _SCALE = _TIMES | {aten.div.Tensor, aten.div.Scalar}
 ADD = {aten.add.Tensor, aten.add_.Tensor}
@@ -49,23 +52,46 @@ WHERE = {
 }  # fmt: skip
 
 
+@dataclass(frozen=True)
+class Choice:
+    """An operator puts `number` in the place of `rest` where `condition` is `holds`."""
+
+    condition: Node
+    holds: bool
+    number: Any
+    rest: Any
+
+
+def choice_of(rw: Rewriter, node: Node) -> Choice | None:
+    """What replaces scores; where there are none, the low number of two."""
+    given, target = arguments(node), node.target
+    if target in FILL:
+        return Choice(given[1], True, given[2], given[0])
+    if target not in WHERE:
+        return None
+    chosen = [not is_scores(rw, a) for a in given[1:]]
+    if all(chosen):
+        chosen = [low_number(rw, node, a) is not None for a in given[1:]]
+    if sum(chosen) != 1:
+        return None
+    condition, yes, no = given
+    return Choice(condition, True, yes, no) if chosen[0] else Choice(condition, False, no, yes)
+
+
+def is_of_tokens(rw: Rewriter, node: Any) -> bool:
+    return isinstance(node, Node) and rw.values[node].kind not in (Kind.FIXED, Kind.LENGTH)
+
+
 def hidden_after(rw: Rewriter, node: Node, row: int, col: int) -> Tensor | None:
     """`hidden` of an elementwise operator's result whose operands hold scores."""
-    known = [rw.values[n].hidden for n in node.all_input_nodes if _is_scores(rw, n)]
+    known = [rw.values[n].hidden for n in node.all_input_nodes if is_scores(rw, n)]
     before = known[0] if len(known) == 1 else None
     given, target = arguments(node), node.target
     if target in ADD | SUBTRACT:
         return _hidden_by_sum(rw, node, known, row, col)
-    if target in FILL and _is_scores(rw, given[0]):
-        return _hidden_by_choice(rw, node, before, (given[1], True, given[2]), row, col)
-    if target in WHERE and sum(_is_scores(rw, a) for a in given[1:]) == 1:
-        condition, yes, no = given
-        holds = not _is_scores(rw, yes)
-        return _hidden_by_choice(
-            rw, node, before, (condition, holds, yes if holds else no), row, col
-        )
-    if target in WHERE and any(low_number(rw, node, a) is not None for a in given[1:]):
-        _require_known(rw, node, given[0])
+    choice = choice_of(rw, node)
+    if choice is not None:
+        return _hidden_by_choice(rw, node, choice, row, col)
     if target in KEEP:
         return before if node.meta["val"].dtype.is_floating_point else None
     is_times_number = target in _TIMES and isinstance(given[1], (int, float))
@@ -73,31 +99,14 @@ def hidden_after(rw: Rewriter, node: Node, row: int, col: int) -> Tensor | None:
         raise NotCausalError(node, "scores times a number as large as a mask's")
     if target in _SCALE and before is not None:
         return _scaled(rw, node, before)
-    if target in _MAXIMUM:
-        number = low_number(rw, node, _other(node, known, rw))
-        return None if before is None or number is None else before.clamp(min=number)
+    if before is not None and is_maximum_with_low(rw, node):
+        return before.clamp(min=low_number(rw, node, _other(rw, node)))
     return None
 
 
-def never_after(rw: Rewriter, node: Node, row: int, col: int) -> Tensor | None:
-    """`never` of an elementwise operator's result: of a conjunction, of a sum."""
-    target, given = node.target, arguments(node)
-    if target in KEEP and _is_scores(rw, given[0]):
-        kept = given[0].meta["val"].dtype.is_floating_point
-        same = kept == node.meta["val"].dtype.is_floating_point
-        return rw.values[given[0]].never if same else None
-    if target in _AND and node.meta["val"].dtype == torch.bool:
-        hides = lambda m: ~m.to(torch.bool)  # noqa: E731
-    elif target in ADD and _alpha(node) == 1 and _are_below_infinity(rw, given[:2]):
-        hides = lambda m: m == -torch.inf  # noqa: E731
-    else:
-        return None
-    found = [
-        rw.values[a].never if _is_scores(rw, a) else where_all(rw, node, a, row, col, hides)
-        for a in given[:2]
-    ]
-    known = [planes for planes in found if planes is not None]
-    return torch.stack(known).any(0) if known else None
+def is_maximum_with_low(rw: Rewriter, node: Node) -> bool:
+    """Whether it takes the place of lower scores alone."""
+    return node.target in _MAXIMUM and low_number(rw, node, _other(rw, node)) is not None
 
 
 def require_causal(rw: Rewriter, node: Node, hidden: Tensor | None) -> None:
@@ -127,8 +136,15 @@ def _later(rw: Rewriter) -> Tensor:
     return torch.ones(rw.maximum, rw.maximum, dtype=torch.bool).triu(1)
 
 
-def require_seen(node: Node, hidden: Tensor | None) -> None:
-    """Low scores count nothing beside others. Where there are no others, they count."""
+def require_seen(rw: Rewriter, node: Node, value: Value) -> None:
+    """Low scores count nothing beside others. Where there are no others, they count. Where tokens
+    say whether there are, the program finds out (token_masks.py)."""
+    _require_all_seen(node, value.hidden)
+    if value.masks:
+        rw.masked_by_tokens.append((node, value))
+
+
+def _require_all_seen(node: Node, hidden: Tensor | None) -> None:
     none = torch.zeros(0) if hidden is None else hidden.all(-1).nonzero()
     if none.numel():
         token = int(none[0, -1])
@@ -152,20 +168,18 @@ def where_all(rw: Rewriter, node: Node, mask: Any, row: int, col: int, test: Any
     return None if planes is None else planes.all(0).expand(rw.maximum, rw.maximum)
 
 
-def _is_scores(rw: Rewriter, given: Any) -> bool:
+def is_scores(rw: Rewriter, given: Any) -> bool:
     """Whether it is of queries and keys, or of either and meets the other."""
     return isinstance(given, Node) and rw._is(given, *PAIRS, Kind.ROWS)
 
 
-def _alpha(node: Node) -> Any:
+def alpha(node: Node) -> Any:
     return node.kwargs.get("alpha", 1)
 
 
-def _other(node: Node, known: list[Any], rw: Rewriter) -> Any:
-    return next(
-        (a for a in arguments(node)[:2] if not _is_scores(rw, a)),
-        None,
-    )
+def _other(rw: Rewriter, node: Node) -> Any:
+    """The first operand that is no scores."""
+    return next((a for a in arguments(node)[:2] if not is_scores(rw, a)), None)
 
 
 def low_number(rw: Rewriter, node: Node, value: Any) -> float | None:
@@ -217,31 +231,47 @@ def _entries(rw: Rewriter, node: Node, mask: Any, row: int, col: int, test: Any)
 
 
 def _hidden_by_choice(
-    rw: Rewriter, node: Node, before: Tensor | None, choice: tuple[Node, bool, Any], row: int,
-    col: int,
-) -> Tensor | None:  # fmt: skip
-    """Of scores in whose place a number stands where a mask holds, or does not."""
-    mask, holds, value = choice
+    rw: Rewriter, node: Node, choice: Choice, row: int, col: int
+) -> Tensor | None:
+    """Of scores in whose place a number stands where a condition holds, or does not; of a mask that
+    tokens make of numbers."""
+    mask, holds, value = choice.condition, choice.holds, choice.number
+    before = rw.values[choice.rest].hidden if is_scores(rw, choice.rest) else None
     number = low_number(rw, node, value)
     if number is None:
-        if isinstance(value, (int, float)) and value < _LOW / _MARGIN:
+        if isinstance(value, (int, float)) and value < -SMALL:
             return None  # it may be as low as what was hidden before
         stays = where_all(rw, node, mask, row, col, lambda m: m != holds)
         return None if before is None or stays is None else torch.where(stays, before, 0.0)
-    _require_known(rw, node, mask)
+    if not is_scores(rw, choice.rest) and not _is_small(rw, choice.rest):
+        return None
     _require_far_below(rw, node, number)
-    planes = _entries(rw, node, mask, row, col, lambda m: m == holds)
-    require_seen(node, planes)
+    if is_of_tokens(rw, mask):
+        known = rw.values[mask]
+        surely = known.always if holds else known.never
+        planes = None if surely is None else surely[None]
+    else:
+        planes = _entries(rw, node, mask, row, col, lambda m: m == holds)
+        _require_all_seen(node, planes)
     if planes is None:
         return None if before is None else before.clamp(min=number)
     return _plane(rw, torch.where(planes, number, torch.zeros(()) if before is None else before))
 
 
+def _is_small(rw: Rewriter, given: Any) -> bool:
+    """Whether numbers are so small that no score becomes low by adding them."""
+    if isinstance(given, Node):
+        if rw.values[given].kind not in (Kind.FIXED, Kind.LENGTH):
+            return False
+        given = rw.lengths.longest(given)
+    return bool((torch.as_tensor(given).to(torch.float32).abs() <= SMALL).all())
+
+
 def _hidden_by_sum(rw: Rewriter, node: Node, known: list[Any], row: int, col: int) -> Tensor | None:
     """Of scores plus or minus something else. Its low entries hide; high ones would show what was
     hidden before."""
-    other, is_difference = _other(node, known, rw), node.target is aten.sub.Tensor
-    if _alpha(node) != 1:
+    other, is_difference = _other(rw, node), node.target is aten.sub.Tensor
+    if alpha(node) != 1:
         return None
     if len(known) == 2:
         return _hidden_beside(rw, node)
@@ -255,6 +285,10 @@ def _hidden_by_sum(rw: Rewriter, node: Node, known: list[Any], row: int, col: in
 def _hidden_beside(rw: Rewriter, node: Node) -> Tensor | None:
     """Of masked scores plus or minus others."""
     masked, other = arguments(node)[:2]
+    for mask, scores in ((masked, other), (other, masked)):
+        before, made = rw.values[scores].hidden, rw.values[mask].hidden
+        if node.target in ADD and before is not None and _is_mask_of_tokens(rw, mask):
+            return before if made is None else torch.minimum(before, made)
     if node.target in ADD and rw.values[masked].hidden is None:
         masked, other = other, masked
     hidden = rw.values[masked].hidden
@@ -262,6 +296,16 @@ def _hidden_beside(rw: Rewriter, node: Node) -> Tensor | None:
         return None
     most = -float(hidden[hidden < 0].max()) / _MARGIN
     return hidden if _is_unmasked(rw, other, most) else None
+
+
+def _is_mask_of_tokens(rw: Rewriter, node: Node) -> bool:
+    """Whether it is a mask that tokens make of a low number and small ones."""
+    while len(node.all_input_nodes) == 1 and (node.target in KEEP or not _is_pointwise(node)):
+        (node,) = node.all_input_nodes
+    choice = choice_of(rw, node)
+    if choice is None or is_scores(rw, choice.rest):
+        return False
+    return _is_small(rw, choice.rest)
 
 
 def _is_unmasked(rw: Rewriter, scores: Node, most: float) -> bool:
@@ -302,11 +346,6 @@ def is_below_infinity(rw: Rewriter, operand: Node) -> bool:
                 return False
             is_infinite |= bool(found.isinf().any())
     return not (is_infinite and is_computed)
-
-
-def _are_below_infinity(rw: Rewriter, given: Any) -> bool:
-    """Of those that are scores."""
-    return all(is_below_infinity(rw, a) for a in given if _is_scores(rw, a) and rw._is(a, *PAIRS))
 
 
 def _is_float_table(rw: Rewriter, node: Node) -> bool:
@@ -369,7 +408,7 @@ def _lowered(
     if planes is None:
         return before
     planes = planes.to(torch.float32)
-    require_seen(node, planes <= _LOW)
+    _require_all_seen(node, planes <= _LOW)
     if bool((planes <= _LOW).any()):
         _require_far_below(rw, node, float(planes[planes <= _LOW].max()))
     before = torch.zeros(()) if before is None else before
@@ -402,15 +441,3 @@ def _planes(rw: Rewriter, found: Tensor, rank: int, row: int, col: int) -> Tenso
 def _plane(rw: Rewriter, planes: Tensor) -> Tensor:
     """What holds in all heads."""
     return planes.amax(0).expand(rw.maximum, rw.maximum)
-
-
-def _require_known(rw: Rewriter, node: Node, condition: Node) -> None:
-    """Where tokens or scores say what is taken out, that may be all that a token attends to: then
-    low scores, those of later tokens among them, are as high as each other."""
-    if rw.values[condition].kind not in (Kind.FIXED, Kind.LENGTH):
-        raise NotCausalError(
-            node,
-            f"{condition.name}, which depends on tokens, says which scores are taken out: a token "
-            "that sees no other would attend to later ones; scaled_dot_product_attention gives "
-            'nothing to such a token (transformers: attn_implementation="sdpa", or no mask)',
-        )

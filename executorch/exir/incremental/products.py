@@ -7,10 +7,15 @@ from typing import Any
 import torch
 from torch.fx import Node
 
-from executorch.exir.incremental.elementwise import check_table_dims
+from executorch.exir.incremental.elementwise import aligned, check_table_dims
 from executorch.exir.incremental.errors import NotCausalError
 from executorch.exir.incremental.lengths import token_dims
-from executorch.exir.incremental.masks import all_later, hidden_by_addend, where_all
+from executorch.exir.incremental.masks import (
+    all_later,
+    hidden_by_addend,
+    require_no_mask,
+    where_all,
+)
 from executorch.exir.incremental.rewriter import Rewriter
 from executorch.exir.incremental.values import PAIRS, Kind, Value, arguments
 
@@ -38,7 +43,7 @@ def classify_product(rw: Rewriter, node: Node) -> Value:
     if first == 1:
         addend = arguments(node)[0]
         if rw.values[addend].kind not in (Kind.FIXED, Kind.LENGTH):
-            raise NotCausalError(node, "the addend of a product depends on tokens")
+            _require_addend_of_tokens(rw, node, addend, value)
         if rw.values[addend].kind is Kind.LENGTH:
             check_table_dims(rw, node, addend, value.dims())
         if value.kind is Kind.SCORES:
@@ -46,6 +51,16 @@ def classify_product(rw: Rewriter, node: Node) -> Value:
             hidden = hidden_by_addend(rw, node, value.row, value.col)
             return Value(value.kind, value.row, value.col, hidden)
     return value
+
+
+def _require_addend_of_tokens(rw: Rewriter, node: Node, addend: Node, value: Value) -> None:
+    """Numbers of each row, or of each query or key (ALiBi that does not count padding)."""
+    known = rw.values[addend]
+    at = None if known.row is None else known.row + aligned(node, addend)
+    if known.kind is not Kind.ROWS or at not in value.dims():
+        raise NotCausalError(node, "the addend of a product depends on other tokens")
+    if at == value.col:
+        require_no_mask(rw, node, addend)
 
 
 def _product_value(rw: Rewriter, node: Node, a: Node, b: Node) -> Value:
@@ -100,11 +115,10 @@ def is_other_side(rw: Rewriter, node: Node, operand: Node) -> bool:
     """Whether all tokens' entries are needed: the keys or the values of a written attention, or
     what the keys have beside queries."""
     first = PRODUCTS.get(node.target)
-    if first is None:
+    if first is None or (first == 1 and operand is arguments(node)[0]):
         if not rw._is(operand, Kind.ROWS) or not rw._is(node, *PAIRS):
             return False
-        shift = node.meta["val"].dim() - operand.meta["val"].dim()
-        return bool(rw.values[operand].row + shift == rw.values[node].col)
+        return bool(rw.values[operand].row + aligned(node, operand) == rw.values[node].col)
     if operand is not arguments(node)[first + 1]:
         return False
     left = arguments(node)[first]

@@ -67,6 +67,8 @@ class Rewriter:
         self.parts_of_tables: dict[tuple[Node, tuple[tuple[int, str], ...]], Node] = {}
         # Masks of the fused operator that hide later tokens, with the rank of its operands.
         self.causal_masks: set[tuple[Node, int]] = set()
+        # Softmaxes over keys of which masks that depend on tokens may hide all, with their scores.
+        self.masked_by_tokens: list[tuple[Node, Value]] = []
         self.caches: list[tuple[Node, Node, Node]] = []  # (buffer, its new value, what is kept)
         self.added: list[tuple[Node, Tensor, bool]] = []  # (placeholder, tensor, is it written)
         self.first_input: Node | None = None  # constants are placed before it
@@ -307,11 +309,15 @@ class Rewriter:
         longest = self.lengths.longest(old)
         if longest.numel() and bool((longest == longest.flatten()[0]).all()):
             return self._filled(old, dims, longest.flatten()[0])
-        node = self._table(old)
-        for dim in token_dims(old.meta["val"], self.symbol):
-            first = self.start if dims[dim] == "row" else 0
-            node = self._slice(node, dim, first, self.count if first else self.end)
-        return node
+        at = {d: dims[d] for d in token_dims(old.meta["val"], self.symbol)}
+        return self.entries(self._table(old), at)
+
+    def entries(self, table: Node, dims: dict[int, str]) -> Node:
+        """Entries start..T of a table along its dim of queries, 0..T along that of keys."""
+        for dim, role in dims.items():
+            first = self.start if role == "row" else 0
+            table = self._slice(table, dim, first, self.count if first else self.end)
+        return table
 
     def _filled(self, old: Node, dims: dict[int, str], number: Tensor) -> Node:
         """One number everywhere, which needs no table."""
@@ -337,12 +343,12 @@ class Rewriter:
             longest = self.lengths.longest(old).detach()
             self.tables[old] = (
                 self._parameter_with(old, longest)
-                or self._equal_table(longest)
+                or self.equal_table(longest)
                 or self.constant(f"table_{len(self.tables)}", longest.clone().contiguous())
             )
         return self.tables[old]
 
-    def _equal_table(self, longest: Tensor) -> Node | None:
+    def equal_table(self, longest: Tensor) -> Node | None:
         for node, tensor, is_written in self.added:
             same = tensor.dtype == longest.dtype and tensor.shape == longest.shape
             if same and not is_written and torch.equal(tensor, longest):
@@ -370,7 +376,7 @@ class Rewriter:
         plane = longest.reshape(self.maximum, self.maximum)
         if at["row"] > at["col"]:
             return None
-        window = _window(plane)
+        window = window_of(plane)
         if window is None:
             return None
         key = (
@@ -464,7 +470,7 @@ def _key(tree: Any) -> Any:
     return repr(tree)
 
 
-def _window(plane: Tensor) -> int | None:
+def window_of(plane: Tensor) -> int | None:
     """How many tokens each attends to, itself included, if a mask has one value for those and
     another for all others."""
     n = plane.shape[0]

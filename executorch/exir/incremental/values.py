@@ -28,13 +28,30 @@ PAIRS = (Kind.SCORES, Kind.WEIGHTS)
 
 
 @dataclass(frozen=True)
+class TokenMask:
+    """A mask that depends on tokens, such as that of padding.
+
+    at     the call that applies it to scores
+    given  its operand of `at`: a condition, or numbers that are added
+    hides  what the condition is where it hides; None of numbers
+    """
+
+    at: Node
+    given: Node
+    hides: bool | None
+
+
+@dataclass(frozen=True)
 class Value:
     """`row` and `col` are dims of the tensor.
 
     hidden  SCORES: floats [maximum, maximum], below zero where a mask has taken the score out, so
             that its weight will be exactly zero: how far below the others it is; None: nowhere
     never   SCORES that are a mask: bools [maximum, maximum], true where it hides a key whatever the
-            tokens are, being false or -inf there: even if it hides all others, too
+            tokens are, being false, 0 (of integers) or -inf there: even if it hides all others, too
+    always  SCORES of bools or integers: bools [maximum, maximum], true where they are not 0,
+            whatever the tokens are
+    masks   SCORES: what may have taken out more of them than `hidden` says
     before  PADDED: entries before that of the first token
     beside  SCORES, WEIGHTS: columns behind those of the keys, which are of no token (a sink)
     shifted SCORES: right but for an amount that is the same for all keys of a query, and that the
@@ -46,6 +63,8 @@ class Value:
     col: int | None = None
     hidden: Tensor | None = None
     never: Tensor | None = None
+    always: Tensor | None = None
+    masks: tuple[TokenMask, ...] = ()
     before: int = 0
     beside: int = 0
     shifted: bool = False
