@@ -17,8 +17,9 @@ from torch import Tensor
 from torch.export import ExportedProgram
 
 from executorch.backends.xnnpack.partition.xnnpack_partitioner import XnnpackPartitioner
-from executorch.exir import NotCausalError, make_incremental, to_edge_transform_and_lower
+from executorch.exir import NotCausalError, make_incremental, to_edge, to_edge_transform_and_lower
 from executorch.exir.backend.utils import get_delegation_info
+from executorch.exir.error import ExportError
 from executorch.export import export
 from executorch.export.__main__ import main
 from executorch.export.transformers_models import Logits, source_of
@@ -302,6 +303,8 @@ def test_a_mixture_that_sorts_tokens_names_the_way_out() -> None:
         )
     with pytest.raises(NotCausalError, match=r"in MixtralExperts; .*replace_experts\(model\)"):
         make_incremental(program)
+    with pytest.raises(ExportError, match=r"grouped_mm(.|\n)*replace_experts\(model\), before"):
+        to_edge(program).to_executorch()
 
 
 def test_a_longest_text_that_torch_cannot_export_is_named(

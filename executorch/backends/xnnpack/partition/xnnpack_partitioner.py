@@ -28,6 +28,7 @@ from executorch.backends.xnnpack.partition.quantized_calls import (
     float_weights,
     static_calls,
 )
+from executorch.backends.xnnpack.partition.row_groups import row_groups
 from executorch.backends.xnnpack.quantized import whole_operators
 from executorch.backends.xnnpack.rules import RULES, Refusal
 from executorch.backends.xnnpack.static_quantization import (
@@ -217,7 +218,7 @@ class XnnpackPartitioner(Partitioner):
                 set_refusal(node, reasons[node])
                 if self.verbose:
                     print(f"XnnpackPartitioner: {node.name} is left out: {reasons[node]}")
-        return supported, _pairs(supported) + together + rows
+        return supported, _pairs(supported) + together + rows + row_groups(supported)
 
     def _rows(self, products: Iterable[Node]) -> list[list[Node]]:
         """For each floating-point product between two views that only join and split dims: view,

@@ -65,7 +65,9 @@ void widen_to_long(int32_t* data, int64_t n) {
 }  // namespace
 
 Executor::Executor(std::unique_ptr<Graph> graph)
-    : graph_(std::move(graph)), plan_(choose_planar_values(*graph_)) {
+    : graph_(std::move(graph)),
+      groups_(find_row_groups(choose_planar_values(*graph_))),
+      plan_(*graph_) {
   // Plan for the payload's shapes, so that calls with smaller ones need no new layout. A failure is
   // no error yet: those may be too large where the shapes of calls are not.
   (void)plan_.fit(*graph_, max_arena_bytes(*graph_));
@@ -138,19 +140,43 @@ Error Executor::run_node(size_t i, cpu::Scratch& scratch) {
   return Error::Ok;
 }
 
+Error Executor::run_traced(size_t i, runtime::EventTracer* tracer, cpu::Scratch& scratch) {
+  if (tracer == nullptr || plan_.is_elided(i)) return run_node(i, scratch);
+  const auto start = runtime::pal_current_ticks();
+  ET_CHECK_OK_OR_RETURN_ERROR(run_node(i, scratch));
+  ET_CHECK_OR_RETURN_ERROR(reports_.log(*tracer, *graph_, i, start, scratch),
+                           MemoryAllocationFailed,
+                           "XnnpackBackend: no scratch memory to log what a node gave");
+  return Error::Ok;
+}
+
+Error Executor::run_group(const RowGroup& group, runtime::EventTracer* tracer,
+                          cpu::Scratch& scratch) {
+  const SelectedRows rows(*graph_, group, scratch);
+  for (size_t i = group.first; i <= group.multiply && !rows.none(); ++i) {
+    ET_CHECK_OK_OR_RETURN_ERROR(run_traced(i, tracer, scratch));
+  }
+  return Error::Ok;
+}
+
 Error Executor::run_nodes(runtime::EventTracer* given, cpu::Scratch& scratch) {
   runtime::EventTracer* const tracer = runtime::internal::attached(given);
+  // Who compares what nodes give with another program's wants all rows.
+  const bool selects = tracer == nullptr || !tracer->intermediate_outputs_logging_status();
+  if (tracer != nullptr) reports_.prepare(*graph_);
+  auto group = groups_.begin();
   for (size_t i = 0; i < graph_->nodes.size(); ++i) {
-    if (tracer == nullptr) {
-      ET_CHECK_OK_OR_RETURN_ERROR(run_node(i, scratch));
+    if (group == groups_.end() || group->first != i) {
+      ET_CHECK_OK_OR_RETURN_ERROR(run_traced(i, tracer, scratch));
       continue;
     }
-    if (plan_.is_elided(i)) continue;
-    const auto start = runtime::pal_current_ticks();
-    ET_CHECK_OK_OR_RETURN_ERROR(run_node(i, scratch));
-    ET_CHECK_OR_RETURN_ERROR(reports_.log(*tracer, *graph_, i, start, scratch),
-                             MemoryAllocationFailed,
-                             "XnnpackBackend: no scratch memory to log what a node gave");
+    if (selects && group->fits) {
+      ET_CHECK_OK_OR_RETURN_ERROR(run_group(*group, tracer, scratch));
+      i = group->multiply;
+    } else {
+      ET_CHECK_OK_OR_RETURN_ERROR(run_traced(i, tracer, scratch));
+    }
+    ++group;
   }
   return Error::Ok;
 }
@@ -166,6 +192,7 @@ Error Executor::fit_shapes() {
                            "XnnpackBackend: results inside the graph need more than %" PRId64
                            " bytes, out of all proportion to its operands",
                            most);
+  fit_row_groups(*graph_, groups_);
   user_.set_bytes(static_cast<size_t>(plan_.arena_bytes()));
   return Error::Ok;
 }

@@ -4,11 +4,14 @@
 #include <executorch/backends/xnnpack/runtime/graph.h>
 #include <executorch/backends/xnnpack/runtime/memory_plan.h>
 #include <executorch/backends/xnnpack/runtime/node_report.h>
+#include <executorch/backends/xnnpack/runtime/selected_rows.h>
 #include <executorch/backends/xnnpack/runtime/shared_arena.h>
 #include <executorch/cpu/scratch.h>
 #include <executorch/runtime/core/evalue.h>
 #include <executorch/runtime/core/event_tracer.h>
 #include <executorch/runtime/core/span.h>
+
+#include <vector>
 
 namespace executorch::backends::xnnpack {
 
@@ -38,9 +41,12 @@ class Executor {
   Error fit_shapes();
   Error bind_outputs(runtime::Span<runtime::EValue*> args);
   Error run_node(size_t i, cpu::Scratch& scratch);
+  Error run_traced(size_t i, runtime::EventTracer* tracer, cpu::Scratch& scratch);
+  Error run_group(const RowGroup& group, runtime::EventTracer* tracer, cpu::Scratch& scratch);
   Error run_nodes(runtime::EventTracer* tracer, cpu::Scratch& scratch);
 
   std::unique_ptr<Graph> graph_;
+  std::vector<RowGroup> groups_;  // found before `plan_` is made: nodes are moved
   MemoryPlan plan_;
   NodeReports reports_;
   SharedArenaUser user_;

@@ -244,7 +244,6 @@ void NodeReports::make(const Graph& graph) {
 bool NodeReports::log(runtime::EventTracer& tracer, const Graph& graph, size_t number,
                       et_timestamp_t start, cpu::Scratch& scratch) {
   const auto end = runtime::pal_current_ticks();
-  if (reports_.empty()) make(graph);
   const Report& report = reports_[number];
   tracer.log_profiling_delegate(report.name.c_str(), runtime::kUnsetDelegateDebugIntId, start, end,
                                 report.work.data(), report.work.size());

@@ -16,7 +16,12 @@ class NodeReports {
  public:
   /// Call when the shapes of values changed.
   void forget() { reports_.clear(); }
-  /// A node that ran from `start` until now, and what it gave. Its work is in the metadata:
+  /// Describes the nodes with the present shapes, unless that is done. Throws where texts find no
+  /// memory.
+  void prepare(const Graph& graph) {
+    if (reports_.empty()) make(graph);
+  }
+  /// Call after prepare(). A node that ran from `start` until now, and what it gave. Its work is in the metadata:
   ///   {"family":"matmul","flop":1769472,"bytes":7094784,
   ///    "shapes":"Float[1,768] ... -> Float[1,2304]"}
   /// "int8":true where products are of bytes. flop: two for each multiply-add, 5 an element of
@@ -24,7 +29,7 @@ class NodeReports {
   /// and result once.
   /// Values are logged as the exporter's graph has them: quantized ones as the floats they stand
   /// for, images as NCHW. Where the payload has NHWC the metadata have "images":true.
-  /// Throws where texts find no memory; false when values find none in `scratch`.
+  /// False when values find no memory in `scratch`.
   bool log(runtime::EventTracer& tracer, const Graph& graph, size_t node, et_timestamp_t start,
            cpu::Scratch& scratch);
 
