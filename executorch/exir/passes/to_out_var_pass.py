@@ -130,8 +130,8 @@ def _report(missing: dict[str, Node]) -> str:
         lines.append(f"  {name}, node {node}, in your model: {source_line(node)}")
     if any(name.startswith("transformers::grouped_mm") for name in missing):
         lines.append(
-            "executorch.export.experts.replace_experts(model), before the export, writes mixtures of "
-            "experts of transformers with other operators"
+            "executorch.export.experts.replace_experts(model), before the export, writes mixtures "
+            "of experts of transformers with other operators"
         )
     lines.append("Lower them to a backend, write them with other operators, or register, e.g.")
     lines += [f"  torch.library.define({_wanted(node)})" for node in missing.values()]
