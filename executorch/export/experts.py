@@ -3,7 +3,7 @@
 `transformers` sorts the tokens by expert and multiplies groups of them, by an operator of its own
 that no runtime has. Here every expert computes every token, and counts where it was picked: no
 token depends on others, and each expert is two linear layers, which can be quantized and lowered.
-XnnpackBackend computes an expert's rows where it was picked, and reads no weights of others.
+The runtime computes an expert's rows where it was picked, and reads no weights of others.
 """
 
 from __future__ import annotations
@@ -27,11 +27,12 @@ class EveryExpert(nn.Module):
     def forward(self, tokens: Tensor, picked: Tensor, weights: Tensor) -> Tensor:
         total = torch.zeros_like(tokens)
         for i, (up, down) in enumerate(zip(self.up, self.down, strict=True)):
+            # In front of the layers, which then need not compute what it is zero for.
+            weight = torch.where(picked == i, weights, 0.0).sum(-1, keepdim=True)
             y = up(tokens)
             y = down(self.rest._apply_gate(y) if self.rest.has_gate else self.rest.act_fn(y))
             if self.rest.has_post_expert_norm:
                 y = self.rest.post_expert_norm(y)
-            weight = torch.where(picked == i, weights, 0.0).sum(-1, keepdim=True)
             total = total + (y * weight).to(total.dtype)
         return total
 

@@ -55,6 +55,8 @@ class Rewriter {
     fuse_convolution(graph_, arena_);
     drop_pool_indices(graph_, arena_);
     graph_.refresh();
+    select_rows(graph_, arena_);
+    graph_.refresh();
     fuse_convolution_chains(graph_, arena_);
     fuse_elementwise(graph_, arena_);
     graph_.refresh();

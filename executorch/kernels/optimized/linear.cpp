@@ -1,32 +1,16 @@
 #include <executorch/cpu/gemm/gemm.h>
 #include <executorch/kernels/optimized/epilogue.h>
+#include <executorch/kernels/optimized/linear_call.h>
 #include <executorch/kernels/optimized/loops.h>
 #include <executorch/kernels/optimized/patterns.h>
-#include <executorch/kernels/optimized/quantized_operand.h>
+#include <executorch/kernels/optimized/selected_rows.h>
+
+#include <algorithm>
 
 namespace executorch::optimized {
 namespace {
 
 using aten::ScalarType;
-using cpu::Activation;
-
-// A tensor that is added to the product after the views `steps`.
-struct Term {
-  bool present = false;
-  Operand operand;
-  Span<const Step> steps;
-};
-
-struct LinearCall : FusedCall {
-  Operand a;  // [m, k], [b, m, k], or [..., k] of linear
-  Operand b;  // [k, n], [b, k, n], or [n, k] of linear
-  bool is_linear = false;
-  QuantizedOperand quantized;  // what b is, perhaps
-  Term addend, residual;
-  Activation act;
-  bool act_last = false;
-  Span<const Step> out_steps;
-};
 
 // ---- At run time.
 
@@ -105,6 +89,10 @@ struct Runner {
   const cpu::QuantizedWeights* quantized;  // null: b holds elements of T
   cpu::Scratch& scratch;
 
+  [[nodiscard]] bool multiply_once(const cpu::Gemm<T>& product) const {
+    return quantized != nullptr ? multiply(product, *quantized, scratch) : product.run(scratch);
+  }
+
   [[nodiscard]] bool run(int level, const T* a, const T* b, T* c, const T* addend,
                          const T* residual) {
     if (level == first_outer) {
@@ -113,7 +101,7 @@ struct Runner {
       gemm.c.data = c;
       gemm.addend.data = addend;
       gemm.residual.data = residual;
-      return quantized != nullptr ? multiply(gemm, *quantized, scratch) : gemm.run(scratch);
+      return multiply_once(gemm);
     }
     const auto& loop = loops.loops[level - 1];
     for (int64_t i = 0; i < loop.size; ++i) {
@@ -192,10 +180,18 @@ bool run_typed(const LinearCall& call, const Product& p, cpu::Scratch& scratch) 
     return false;
   }
   const auto* const quantized = call.quantized.present() ? &weights : nullptr;
-  return Runner<T>{loops, first_outer, gemm, quantized, scratch}.run(
-      loops.n, static_cast<const T*>(call.a.data(p.views[kA])), b,
-      static_cast<T*>(call.out->toTensor().mutable_data_ptr()) + p.views[kC].offset(),
-      term_data<T>(call.addend, p.views[kAddend]), term_data<T>(call.residual, p.views[kResidual]));
+  gemm.a.data = static_cast<const T*>(call.a.data(p.views[kA]));
+  gemm.b.data = b;
+  gemm.c.data = static_cast<T*>(call.out->toTensor().mutable_data_ptr()) + p.views[kC].offset();
+  gemm.addend.data = term_data<T>(call.addend, p.views[kAddend]);
+  Runner<T> runner{loops, first_outer, gemm, quantized, scratch};
+  SelectedRows selected(scratch);
+  if (call.factor.base != nullptr && loops.n == 0 && gemm.addend.row_stride == 0 &&
+      selected.choose(call.factor, gemm.m)) {
+    return selected.run(gemm, [&](const auto& some) { return runner.multiply_once(some); });
+  }
+  return runner.run(loops.n, gemm.a.data, b, gemm.c.data, gemm.addend.data,
+                    term_data<T>(call.residual, p.views[kResidual]));
 }
 
 bool run_linear(const FusedCall& base, KernelRuntimeContext& ctx) {
@@ -219,12 +215,19 @@ bool is_batch_step(const Step& step) {
   return step.moves_all() || step.kind == Step::Kind::Expand;
 }
 
+bool is_product(const Graph& graph, int n) {
+  const bool product = graph.is(n, "mm.out") || graph.is(n, "addmm.out") ||
+                       graph.is(n, "linear.out") || graph.is(n, "bmm.out");
+  return product && graph.nodes()[n].live && graph.deferrable(n);
+}
+
 class Match {
  public:
   Match(Graph& graph, Arena& arena, int root)
       : graph_(graph), arena_(arena), root_(root), block_(graph.nodes()[root].block) {}
 
-  void run() {
+  /// `even_alone`: also a product without an epilogue, whose own kernel would do.
+  void run(bool even_alone) {
     const bool batched = is(root_, "bmm.out");
     const size_t first = is(root_, "addmm.out") ? 1 : 0;
     const int a = graph_.arg_id(root_, first), b = graph_.arg_id(root_, first + 1);
@@ -237,7 +240,8 @@ class Match {
     auto chain_b = graph_.strip(b, block_, accepts);
     const Epilogue epilogue(graph_, root_, true, bias);
     if (!batched) find_weights(chain_b);
-    if (epilogue.last() != root_ || copies(chain_a) || copies(chain_b) || quantized_.present()) {
+    if (even_alone || epilogue.last() != root_ || copies(chain_a) || copies(chain_b) ||
+        quantized_.present()) {
       emit(chain_a, chain_b, epilogue, bias.value >= 0);
     }
   }
@@ -326,11 +330,18 @@ class Match {
 
 }  // namespace
 
+LinearCall* linear_call(Graph& graph, Arena& arena, int n) {
+  if (graph.nodes()[n].fused == nullptr && is_product(graph, n)) {
+    Match(graph, arena, n).run(true);
+    graph.refresh();
+  }
+  FusedCall* const call = graph.nodes()[n].fused;
+  return call != nullptr && call->run == run_linear ? static_cast<LinearCall*>(call) : nullptr;
+}
+
 void fuse_linear(Graph& graph, Arena& arena) {
   for (int n = 0; n < static_cast<int>(graph.nodes().size()); ++n) {
-    const bool product = graph.is(n, "mm.out") || graph.is(n, "addmm.out") ||
-                         graph.is(n, "linear.out") || graph.is(n, "bmm.out");
-    if (product && graph.nodes()[n].live && graph.deferrable(n)) Match(graph, arena, n).run();
+    if (is_product(graph, n)) Match(graph, arena, n).run(false);
   }
 }
 

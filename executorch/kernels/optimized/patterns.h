@@ -19,6 +19,11 @@ void fuse_attention(Graph& graph, Arena& arena);
 /// and the result is written through views, so that no weight is transposed.
 void fuse_linear(Graph& graph, Arena& arena);
 
+/// Products whose results the program only multiplies by one factor a row and adds to others, such as
+/// the experts of a mixture: rows whose factor is zero are not computed. To be called after
+/// fuse_linear() and a refresh.
+void select_rows(Graph& graph, Arena& arena);
+
 /// A convolution with an inference batch norm of constants (its factors are put into a copy of the
 /// weights), an activation, and the addition of a residual.
 void fuse_convolution(Graph& graph, Arena& arena);
