@@ -1,5 +1,5 @@
-"""Products that count where a factor is not zero, as the experts of a mixture: what is not needed of
-them is not computed."""
+"""Products that count where a factor is not zero, as the experts of a mixture: other rows are not
+computed."""
 
 from __future__ import annotations
 
