@@ -8,6 +8,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <new>
 #include <random>
 #include <thread>
@@ -318,7 +319,7 @@ std::string answer_of(const HttpServer& server) {
 TEST(HttpServer, ExceptionsEndOneConnection) {
   HttpOptions options;
   options.port = 0;
-  int n_requests = 0;
+  std::atomic<int> n_requests{0};
   HttpServer server(options,
                     [&](const HttpRequest& request, HttpConnection& connection) {
                       if (++n_requests == 1) throw std::bad_alloc();
