@@ -26,6 +26,11 @@ def row_groups(supported: Set[Node]) -> list[list[Node]]:
     return [g for g in groups if any(n.target in LINEAR for n in g)]
 
 
+def sums_of(groups: list[list[Node]]) -> set[Node]:
+    """The additions that read the groups' products."""
+    return {user for group in groups for user in group[-1].users}
+
+
 def _is_term(node: Node) -> bool:
     return len(node.users) == 1 and next(iter(node.users)).target is aten.add.Tensor
 

@@ -10,7 +10,11 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.export import Dim, export
 
-from executorch.backends.xnnpack.partition.xnnpack_partitioner import XnnpackPartitioner
+from executorch.backends.xnnpack.lowering import aten
+from executorch.backends.xnnpack.partition.xnnpack_partitioner import (
+    XnnpackDynamicallyQuantizedPartitioner,
+    XnnpackPartitioner,
+)
 from executorch.exir import to_edge_transform_and_lower
 from executorch.exir.backend.delegation_info import get_delegation_info
 from executorch.runtime import Runtime
@@ -60,11 +64,42 @@ class Swapped(Mixture):
         return total
 
 
-def lowered(model: nn.Module, x: Tensor, dim: int) -> Any:
-    shapes = ({dim: Dim("tokens", max=MOST)},)
+class Attended(nn.Module):
+    """An attention whose rows count by a factor."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.qkv, self.out = nn.Linear(WIDTH, 3 * WIDTH), nn.Linear(WIDTH, WIDTH)
+        self.factor = nn.Linear(WIDTH, 1)
+
+    def forward(self, x: Tensor) -> Tensor:
+        q, k, v = self.qkv(x).chunk(3, -1)
+        y = (q @ k.mT / WIDTH**0.5).softmax(-1) @ v
+        return x + self.out(y) * F.relu(self.factor(x))
+
+
+def lowered(model: nn.Module, x: Tensor, dim: int, only_quantized: bool = False) -> Any:
+    partitioner = XnnpackDynamicallyQuantizedPartitioner if only_quantized else XnnpackPartitioner
     return to_edge_transform_and_lower(
-        export(model, (x,), dynamic_shapes=shapes), partitioner=[XnnpackPartitioner()]
+        export(model, (x,), dynamic_shapes=({dim: Dim("tokens", max=MOST)},)),
+        partitioner=[partitioner()],
     )
+
+
+def quantize(model: nn.Module, *names: str) -> None:
+    """Quantizes the layers below these names, dynamically."""
+    from torchao.quantization import Int8DynamicActivationIntxWeightConfig, quantize_
+    from torchao.quantization.granularity import PerAxis
+
+    config = Int8DynamicActivationIntxWeightConfig(
+        weight_dtype=torch.int8, weight_granularity=PerAxis(0)
+    )
+    quantize_(model, config, lambda m, name: isinstance(m, nn.Linear) and name.startswith(names))
+
+
+def left_out(edge: Any) -> list[Any]:
+    """The operators that are in no delegate."""
+    return [n.target for n in edge.exported_program().graph_module.graph.nodes]
 
 
 def made(kind: type[Mixture]) -> Mixture:
@@ -122,3 +157,37 @@ def test_what_others_read_stays_with_them() -> None:
             expected = model(x[:n])
         for found, y in zip(method.execute([x[:n]]), expected, strict=True):
             torch.testing.assert_close(found, y, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("kind", [Mixture, Swapped])
+def test_a_partitioner_of_quantized_layers_takes_what_is_between_those_of_an_expert(
+    kind: type[Mixture],
+) -> None:
+    model = made(kind)
+    quantize(model, "experts")
+    texts = [torch.randn(1, n, WIDTH) for n in (9, 1, MOST)]
+    with torch.no_grad():
+        expected = [model(x) for x in texts]
+        for layer in model.experts[NEVER].children():
+            layer.bias.fill_(float("nan"))
+    edge = lowered(model, texts[0], 1, only_quantized=True)
+    info = get_delegation_info(edge.exported_program().graph_module)
+    assert info.num_delegated_subgraphs == 1
+    left = left_out(edge)
+    assert aten._softmax.default in left
+    assert not {aten.sigmoid.default, aten.mul.Tensor, aten.add.Tensor} & {*left}
+    method = Runtime.get().load_program(edge.to_executorch().buffer).load_method("forward")
+    assert method is not None
+    for x, y in zip(texts, expected, strict=True):
+        # Activations are rounded to 8 bits, and may be to the next number.
+        torch.testing.assert_close(method.execute([x])[0], y, rtol=0, atol=0.02)
+
+
+def test_an_attention_in_front_of_a_factor_stays_whole() -> None:
+    torch.manual_seed(0)
+    model = Attended().eval()
+    quantize(model, "qkv", "out")
+    edge = lowered(model, torch.randn(1, 9, WIDTH), 1, only_quantized=True)
+    left = left_out(edge)
+    assert left.count(aten.bmm.default) == 2 and aten._softmax.default in left
+    assert aten.add.Tensor not in left  # the sum is where the product of its factor is

@@ -28,7 +28,7 @@ from executorch.backends.xnnpack.partition.quantized_calls import (
     float_weights,
     static_calls,
 )
-from executorch.backends.xnnpack.partition.row_groups import row_groups
+from executorch.backends.xnnpack.partition.row_groups import row_groups, sums_of
 from executorch.backends.xnnpack.quantized import whole_operators
 from executorch.backends.xnnpack.rules import RULES, Refusal
 from executorch.backends.xnnpack.static_quantization import (
@@ -53,6 +53,7 @@ from executorch.exir.torch_internals import OpOverload
 # ATen operators that stay whole, or some of their calls -> their rules.
 _WHOLE = {rule.target._op: rule for rule in RULES.values() if rule.whole}
 
+FLOATS = "config_precisions leaves floating-point calls out"
 ATTENTION = "part of an attention, which the runtime computes in one piece"
 SCAN = "in the body of a scan, where weights are operands; the runtime runs the loop in one piece"
 
@@ -160,12 +161,13 @@ class XnnpackPartitioner(Partitioner):
             return []
         for node in graph.find_nodes(op="placeholder"):
             node.meta["is_constant"] = is_constant_data(program, node)
-        supported, together = self._supported(program)
-        if per_op or self.per_op_mode:
-            return _apart(supported, together)
-        return acyclic_groups(graph, supported, together)
+        per_op = per_op or self.per_op_mode
+        supported, together = self._supported(program, per_op)
+        return (_apart if per_op else partial(acyclic_groups, graph))(supported, together)
 
-    def _supported(self, program: ExportedProgram) -> tuple[set[Node], list[list[Node]]]:
+    def _supported(
+        self, program: ExportedProgram, per_op: bool
+    ) -> tuple[set[Node], list[list[Node]]]:
         """The calls that can be delegated, and lists of those that must be in the same delegate."""
         self._program = program
         layers, reasons = dynamic_layers(program)
@@ -213,12 +215,28 @@ class XnnpackPartitioner(Partitioner):
         joined = {n for each in rows for n in each}
         reasons |= {n: reason for n, reason in alone.items() if n not in joined | reasons.keys()}
         supported -= reasons.keys() - whole
+        if not per_op:
+            floats = self._between(program, reasons) if layers else set()
+            selected = row_groups(supported | floats)
+            supported.update(*selected, floats & sums_of(selected))
+            rows += selected
         for node in calls:
             if node not in supported:
                 set_refusal(node, reasons[node])
                 if self.verbose:
                     print(f"XnnpackPartitioner: {node.name} is left out: {reasons[node]}")
-        return supported, _pairs(supported) + together + rows + row_groups(supported)
+        return supported, _pairs(supported) + together + rows
+
+    def _between(self, program: ExportedProgram, reasons: dict[Node, str]) -> set[Node]:
+        """Floating-point calls that a partitioner of quantized layers may take where they are
+        between those of an expert. An attention is left to the runtime, which computes it in one
+        piece."""
+        if self.configs is not None or ConfigPrecisionType.FP32 in self.precisions:
+            return set()
+        attentions = Attentions(program)
+        found = {n for n, r in reasons.items() if r == FLOATS and n.target not in LINEAR}
+        found = {n for n in found if not self._float_refusal(n)}
+        return found - attentions.all_of(attentions.found)
 
     def _rows(self, products: Iterable[Node]) -> list[list[Node]]:
         """For each floating-point product between two views that only join and split dims: view,
@@ -247,7 +265,10 @@ class XnnpackPartitioner(Partitioner):
                 return "config_precisions leaves statically quantized calls out"
             return conversion_refusal(node)
         if ConfigPrecisionType.FP32 not in self.precisions:
-            return "config_precisions leaves floating-point calls out"
+            return FLOATS
+        return self._float_refusal(node)
+
+    def _float_refusal(self, node: Node) -> str | None:
         rule = RULES.get(node.target)
         if rule is None:
             return "XnnpackBackend has no such operator"
@@ -283,7 +304,7 @@ class XnnpackPartitioner(Partitioner):
 
 
 class XnnpackDynamicallyQuantizedPartitioner(XnnpackPartitioner):
-    """Claims dynamically quantized layers only."""
+    """Claims dynamically quantized layers only, and what is between those of a mixture's expert."""
 
     def __init__(self, **kwargs: object) -> None:
         if "config_precisions" in kwargs:
