@@ -25,15 +25,16 @@ class EveryExpert(nn.Module):
         self.rest = experts  # its activation, and what may follow
 
     def forward(self, tokens: Tensor, picked: Tensor, weights: Tensor) -> Tensor:
+        # In front of the layers, which then need not compute what their share is zero for.
+        is_picked = picked[:, None] == torch.arange(len(self.up))[:, None]
+        shares = torch.where(is_picked, weights[:, None], 0.0).sum(-1)  # [n, experts]
         total = torch.zeros_like(tokens)
         for i, (up, down) in enumerate(zip(self.up, self.down, strict=True)):
-            # In front of the layers, which then need not compute what it is zero for.
-            weight = torch.where(picked == i, weights, 0.0).sum(-1, keepdim=True)
             y = up(tokens)
             y = down(self.rest._apply_gate(y) if self.rest.has_gate else self.rest.act_fn(y))
             if self.rest.has_post_expert_norm:
                 y = self.rest.post_expert_norm(y)
-            total = total + (y * weight).to(total.dtype)
+            total = total + (y * shares[:, i : i + 1]).to(total.dtype)
         return total
 
 
