@@ -132,6 +132,8 @@ class Joiner {
       take_work(row, combine(parts, static_cast<int32_t>(out - method_.values().data())));
       // A fused attention contains matrix products, but is not counted as one.
       if (row.op.starts_with("attention")) row.family = Family::Attention;
+      // How many rows were computed depends on the inputs.
+      if (row.op.ends_with("+selected_rows")) row.flop = row.bytes = 0;
     }
   }
 
