@@ -162,12 +162,19 @@ def tensors(model: Decoder) -> dict[str, torch.Tensor]:
     for i, layer in enumerate(model.layers):
         at = f"blk.{i}"
         parts |= {f"{at}.attn_norm": layer.norm_1, f"{at}.ffn_norm": layer.norm_2}
-        parts |= {f"{at}.attn_output": layer.out, f"{at}.ffn_up": layer.up}
-        parts |= {f"{at}.ffn_down": layer.down}
-        if layer.gate is None:
+        parts[f"{at}.attn_output"] = layer.out
+        names = ("gate", "up", "down")
+        if shape.experts:
+            parts[f"{at}.ffn_gate_inp"] = layer.feed.router
+            for each in names:
+                weights = [getattr(e, each).weight for e in layer.feed.experts]
+                named[f"{at}.ffn_{each}_exps.weight"] = torch.stack(weights)
+        else:
+            found = ((n, getattr(layer.feed, n)) for n in names)
+            parts |= {f"{at}.ffn_{n}": part for n, part in found if part is not None}
+        if not shape.rotary:
             parts[f"{at}.attn_qkv"] = layer.qkv
             continue
-        parts[f"{at}.ffn_gate"] = layer.gate
         q, k, v = layer.qkv.weight.split(layer.widths)
         named[f"{at}.attn_q.weight"] = interleaved(q, shape.heads)
         named[f"{at}.attn_k.weight"] = interleaved(k, shape.kv_heads)
@@ -180,7 +187,7 @@ def tensors(model: Decoder) -> dict[str, torch.Tensor]:
 
 
 def write_gguf(shape: Shape, form: str, file: Path) -> None:
-    """Every matrix in `form`, positions and vectors in float32."""
+    """Every matrix in `form`; positions, routers and vectors in float32."""
     import gguf
 
     kinds = gguf.GGMLQuantizationType
@@ -194,6 +201,9 @@ def write_gguf(shape: Shape, form: str, file: Path) -> None:
     writer.add_block_count(shape.layers)
     writer.add_head_count(shape.heads)
     writer.add_head_count_kv(shape.kv_heads)
+    if shape.experts:
+        writer.add_expert_count(shape.experts)
+        writer.add_expert_used_count(shape.picked)
     model = decoder(shape)
     if shape.rotary:
         writer.add_layer_norm_rms_eps(torch.finfo(torch.float32).eps)
@@ -203,7 +213,8 @@ def write_gguf(shape: Shape, form: str, file: Path) -> None:
         writer.add_layer_norm_eps(model.norm.eps)
     for name, tensor in tensors(model).items():
         data = tensor.detach().contiguous().numpy()
-        own = kind if data.ndim == 2 and not name.startswith("position") else kinds.F32
+        in_floats = data.ndim < 2 or name.startswith("position") or "ffn_gate_inp" in name
+        own = kinds.F32 if in_floats else kind
         writer.add_tensor(name, gguf.quants.quantize(data, own), raw_dtype=own)
     writer.write_header_to_file()
     writer.write_kv_data_to_file()

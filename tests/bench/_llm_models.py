@@ -14,7 +14,8 @@ Past = list[Tensor]  # key and value of each layer, [1, kv_heads, tokens, head]
 
 @dataclass(frozen=True)
 class Shape:
-    """`rotary`: RMS norm, gated SiLU and rotary positions; else layer norm, GELU, learned ones."""
+    """`rotary`: RMS norm, gated SiLU and rotary positions; else layer norm, GELU, learned ones.
+    `experts`: of each layer, of which a token picks `picked`; 0 for one that all tokens use."""
 
     name: str
     layers: int
@@ -25,6 +26,8 @@ class Shape:
     vocabulary: int
     rotary: bool
     block: int = 1024
+    experts: int = 0
+    picked: int = 0
 
     @property
     def head(self) -> int:
@@ -33,8 +36,42 @@ class Shape:
 
 GPT2 = Shape("gpt2", 12, 768, 12, 12, 3072, 50257, False)
 LLAMA = Shape("llama-500m", 16, 1536, 24, 8, 4096, 32000, True)
-SHAPES = {shape.name: shape for shape in (GPT2, LLAMA)}
+MIXTURE = Shape("moe-500m", 9, 1024, 16, 4, 2048, 32000, True, experts=8, picked=2)
+SHAPES = {shape.name: shape for shape in (GPT2, LLAMA, MIXTURE)}
 BITS = {"fp32": 32.0, "int8": 8.0, "int4": 4.5}  # of a weight; 16 more for 32 weights of int4
+
+
+class FeedForward(nn.Module):
+    def __init__(self, s: Shape) -> None:
+        super().__init__()
+        self.gate = nn.Linear(s.width, s.hidden, bias=False) if s.rotary else None
+        self.up = nn.Linear(s.width, s.hidden, bias=not s.rotary)
+        self.down = nn.Linear(s.hidden, s.width, bias=not s.rotary)
+
+    def forward(self, x: Tensor) -> Tensor:
+        if self.gate is None:
+            return self.down(F.gelu(self.up(x)))
+        return self.down(F.silu(self.gate(x)) * self.up(x))
+
+
+class Mixture(nn.Module):
+    """Each token is the sum of the experts that it picks, weighted by their probabilities."""
+
+    def __init__(self, s: Shape) -> None:
+        super().__init__()
+        self.picked = s.picked
+        self.router = nn.Linear(s.width, s.experts, bias=False)
+        self.experts = nn.ModuleList(FeedForward(s) for _ in range(s.experts))
+
+    def forward(self, x: Tensor) -> Tensor:
+        weights, picked = self.router(x).softmax(-1).topk(self.picked, -1)
+        weights = weights / weights.sum(-1, keepdim=True)
+        is_picked = picked[..., None, :] == torch.arange(len(self.experts))[:, None]
+        shares = torch.where(is_picked, weights[..., None, :], 0.0).sum(-1)  # [1, t, experts]
+        total = torch.zeros_like(x)
+        for i, expert in enumerate(self.experts):
+            total = total + expert(x) * shares[..., i : i + 1]
+        return total
 
 
 class Layer(nn.Module):
@@ -47,9 +84,7 @@ class Layer(nn.Module):
         self.widths = [s.width, kv, kv]
         self.qkv = nn.Linear(s.width, sum(self.widths), bias=not s.rotary)
         self.out = nn.Linear(s.width, s.width, bias=not s.rotary)
-        self.gate = nn.Linear(s.width, s.hidden, bias=False) if s.rotary else None
-        self.up = nn.Linear(s.width, s.hidden, bias=not s.rotary)
-        self.down = nn.Linear(s.hidden, s.width, bias=not s.rotary)
+        self.feed = Mixture(s) if s.experts else FeedForward(s)
 
     def forward(
         self, x: Tensor, angle: Tensor | None, mask: Tensor | None, past: Past | None
@@ -66,10 +101,7 @@ class Layer(nn.Module):
             k, v = (t.repeat_interleave(s.heads // s.kv_heads, dim=1) for t in (k, v))
         y = F.scaled_dot_product_attention(q, k, v, attn_mask=mask, is_causal=mask is None)
         x = x + self.out(y.transpose(1, 2).reshape(1, -1, s.width))
-        h = self.norm_2(x)
-        if self.gate is None:
-            return x + self.down(F.gelu(self.up(h))), new
-        return x + self.down(F.silu(self.gate(h)) * self.up(h)), new
+        return x + self.feed(self.norm_2(x)), new
 
 
 def turn(x: Tensor, angle: Tensor) -> Tensor:
@@ -150,18 +182,23 @@ def check_tokens(shape: Shape) -> Tensor:
 
 
 def rounded(model: Decoder, form: str) -> Decoder:
-    """`model` with every matrix rounded to nearest: int8 with a scale for each row, int4 for each
-    32 weights, symmetric. Changes `model`."""
+    """`model` with every matrix but those of routers rounded to nearest: int8 with a scale for each
+    row, int4 for each 32 weights, symmetric. Changes `model`."""
     if form == "fp32":
         return model
     largest = 127 if form == "int8" else 7
-    for p in model.parameters():
-        if p.dim() < 2:
+    for name, p in model.named_parameters():
+        if p.dim() < 2 or is_router(name):
             continue
         groups = p.data.view(p.shape[0], -1, p.shape[1] if form == "int8" else 32)
         scale = groups.abs().amax(-1, keepdim=True) / largest
         p.data = ((groups / scale).round() * scale).view(p.shape)
     return model
+
+
+def is_router(name: str) -> bool:
+    """Whether a parameter, or the layer that has it, picks experts: in float32 in every format."""
+    return ".router" in name
 
 
 def cache_type(form: str) -> torch.dtype:
@@ -170,10 +207,11 @@ def cache_type(form: str) -> torch.dtype:
 
 
 def least_bytes(shape: Shape, form: str, context: int) -> float:
-    """Read for one token: every weight of a product once, and keys and values."""
-    cache_bytes = cache_type(form).itemsize
+    """Read for one token: every weight of a product once, of experts those that it picks, and keys
+    and values."""
     kv = shape.kv_heads * shape.head
     gated = 3 if shape.rotary else 2
-    layer = shape.width * (2 * shape.width + 2 * kv + gated * shape.hidden)
-    weights = shape.layers * layer + shape.width * shape.vocabulary
-    return weights * BITS[form] / 8 + shape.layers * context * 2 * kv * cache_bytes
+    layer = 2 * shape.width + 2 * kv + gated * shape.hidden * max(shape.picked, 1)
+    weights = shape.width * (shape.layers * layer + shape.vocabulary)
+    bits = weights * BITS[form] + shape.layers * shape.width * shape.experts * 32
+    return bits / 8 + shape.layers * context * 2 * kv * cache_type(form).itemsize

@@ -30,10 +30,12 @@ from _llm_models import (
     cache_type,
     check_tokens,
     decoder,
+    is_router,
     no_past,
     rounded,
     tokens,
 )
+from torch import nn
 
 
 class Eager:
@@ -202,7 +204,7 @@ def write_ours(shape: Shape, form: str, file: Path) -> None:
         config = Int8DynamicActivationIntxWeightConfig(
             weight_dtype=dtype, weight_granularity=granularity
         )
-        quantize_(model, config)
+        quantize_(model, config, lambda m, name: isinstance(m, nn.Linear) and not is_router(name))
         partitioners = [XnnpackDynamicallyQuantizedPartitioner()]
     length = torch.export.Dim("tokens", max=shape.block - 1)
     program = torch.export.export(model, (tokens(shape, 9),), dynamic_shapes=({1: length},))
