@@ -59,7 +59,7 @@ class ProductsByPosition(AllPositions):
         heads = x.view(1, n, HEADS, WIDTH // HEADS)
         query = self.position.weight[0, : WIDTH // HEADS].expand(1, n, 1, -1)
         weights = F.softmax(query @ heads.transpose(2, 3), -1)
-        rotation = self.position(torch.arange(n)).view(n, HEADS, WIDTH // HEADS)
+        rotation = F.normalize(self.position(torch.arange(n)).view(n, HEADS, WIDTH // HEADS), dim=1)
         y = weights @ heads @ rotation.mT @ rotation
         return x + y.view(1, n, WIDTH // HEADS).repeat(1, 1, HEADS)
 
