@@ -159,6 +159,14 @@ class KeysHide(OfKeys):
         return F.softmax(scores.masked_fill(~_causal(n), -1e9), -1) @ v
 
 
+class TooSteep(OfKeys):
+    """Scores that are as low as what the mask puts in the place of others."""
+
+    def attend(self, q: Tensor, k: Tensor, v: Tensor, n: int) -> Tensor:
+        scores = q @ k.transpose(2, 3) * 1e9
+        return F.softmax(scores.masked_fill(~_causal(n), -1e9), -1) @ v
+
+
 class Reversed(Forgetting):
     """Queries along the last dim."""
 
@@ -169,7 +177,7 @@ class Reversed(Forgetting):
 
 CAUSAL_PAIRS: list[type[nn.Module]] = [
     OfKeys, OfKeysExpanded, OfKeysMasked, Forgetting, DecayingState, WeighedPositions, SameToken,
-    Padding, KeysHide,
+    Padding, PaddingChosen, OtherTokensHidden, KeysHide,
 ]  # fmt: skip
 
 _NONE = "no mask keeps a token from attending to later ones"
@@ -179,8 +187,7 @@ NOT_CAUSAL_PAIRS: dict[Any, str] = {
     ForgettingUnmasked: _NONE,
     MaskSubtracted: _NONE,
     MaskNegated: _NONE,
-    OtherTokensHidden: "scores times a number as large as a mask's",
-    PaddingChosen: "a mask that tokens make",
+    TooSteep: "scores times a number as large as a mask's",
     MaskWeighed: _NONE,
     SumOverQueries: "scores that were not made weights by a softmax over the keys",
     SumOverKeys: "scores that were not made weights by a softmax over the keys",

@@ -99,6 +99,54 @@ class NumbersFirst(Numbers):
         return torch.where(_causal(n), scores + self.low(), LOWEST)
 
 
+class NumbersOfPairs(Written):
+    """The same of queries and keys."""
+
+    def masked(self, scores: Tensor, n: int) -> Tensor:
+        return scores + (1.0 - self.visible.float()) * LOWEST
+
+
+class NumbersOfTriangle(Written):
+    def masked(self, scores: Tensor, n: int) -> Tensor:
+        visible = torch.tril(torch.ones(n, n)) * self.said[:, None, None, :].float()
+        return scores * 0.5 + (visible - 1.0) * 1e9
+
+
+class NumbersOfInts(Written):
+    """Padding for each query, of which a triangle is left."""
+
+    def masked(self, scores: Tensor, n: int) -> Tensor:
+        visible = torch.tril(self.said.long()[:, None, :].expand(1, n, n))
+        return scores + (1 - visible)[:, None] * -1e9
+
+
+class NumbersExpanded(Numbers):
+    def low(self) -> Tensor:
+        low = (1.0 - self.said[:, None, None, :].float()) * LOWEST
+        return low.expand(1, 1, self.said.shape[1], -1)
+
+
+class NumbersJoined(Numbers):
+    """With another mask of tokens, and then with later ones, before scores are there."""
+
+    def masked(self, scores: Tensor, n: int) -> Tensor:
+        other = torch.zeros(1, 1, n, n).masked_fill(~self.keys(self.said), -1e9)
+        low = (1.0 - self.said[:, None, None, :].float().expand(1, 1, n, n)) * -1e9
+        return scores + (low + other).masked_fill(~_causal(n), -2e9)
+
+
+class Scaled(Written):
+    def masked(self, scores: Tensor, n: int) -> Tensor:
+        return scores + torch.where(self.visible, 0.0, -1.0) * 1e9
+
+
+class Undone(Written):
+    """What is seen is far above zero."""
+
+    def masked(self, scores: Tensor, n: int) -> Tensor:
+        return scores + (1.0 - 2.0 * self.visible.float()) * -1e9
+
+
 class Raised(Written):
     """Padding is so far above the others that it shows what was hidden."""
 
@@ -161,8 +209,9 @@ class Infinite(Written):
 
 KINDS = [
     Added, AddedByHead, Filled, FilledWhereZero, FilledWhereLater, Chosen, Twice, AddedTwice,
-    Numbers, NumbersFirst, Raised, Window, Fused, WrittenToTheEnd, CountsAdded, WhereScoresAreHigh,
-    Infinite,
+    Numbers, NumbersFirst, NumbersOfPairs, NumbersOfTriangle, NumbersOfInts, NumbersExpanded,
+    NumbersJoined, Scaled, Undone, Raised, Window, Fused, WrittenToTheEnd, CountsAdded,
+    WhereScoresAreHigh, Infinite,
 ]  # fmt: skip
 
 
@@ -213,6 +262,19 @@ class Halved(Numbers):
         return (scores.masked_fill(~_causal(n), -1e9) + self.low()) / 1000.0
 
 
+class ShownBySum(Written):
+    """A token that is no padding is seen, also if it comes later."""
+
+    def masked(self, scores: Tensor, n: int) -> Tensor:
+        visible = _causal(n).float() + self.said[:, None, None, :].float()
+        return scores + (1.0 - visible.clamp(max=1.0)) * LOWEST
+
+
+class ShownBySign(Written):
+    def masked(self, scores: Tensor, n: int) -> Tensor:
+        return scores + (1.0 - self.visible.float()) * 1e9
+
+
 class AddedLittle(Written):
     """What the mask adds is not low."""
 
@@ -226,6 +288,8 @@ class AddedLittle(Written):
         (Leaking, "no mask keeps a token from attending to later ones"),
         (LowAdded, "where is a mask that tokens make themselves"),
         (Halved, "is a mask that tokens make themselves, which this may undo"),
+        (ShownBySum, "no mask keeps a token from attending to later ones"),
+        (ShownBySign, "no mask keeps a token from attending to later ones"),
         (AddedLittle, "no mask keeps a token from attending to later ones"),
     ],
 )

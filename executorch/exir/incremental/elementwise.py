@@ -7,15 +7,19 @@ from torch import Tensor
 from torch.fx import Node
 
 from executorch.exir.incremental.errors import NotCausalError
+from executorch.exir.incremental.known import known_after
 from executorch.exir.incremental.lengths import token_dims
 from executorch.exir.incremental.masks import (
+    FILL,
+    WHERE,
     hidden_after,
-    require_no_mask,
+    is_own_of_tokens,
+    large_in,
 )
 from executorch.exir.incremental.rewriter import Rewriter
 from executorch.exir.incremental.shifts import is_shifted_table, remains_shifted
 from executorch.exir.incremental.sinks import common_sinks
-from executorch.exir.incremental.token_masks import added_mask, known_truths, masks_after
+from executorch.exir.incremental.token_masks import added_mask, masks_after
 from executorch.exir.incremental.values import PAIRS, Kind, TokenMask, Value
 from executorch.exir.incremental.zeros import is_zero_later
 
@@ -56,32 +60,40 @@ def classify_elementwise(rw: Rewriter, node: Node) -> Value:
     col = next((d for d, role in roles.items() if role == "col"), None)
     if col is None:
         return Value(Kind.ROWS, row)
-    never, always = known_truths(rw, node, row, col)
+    known = known_after(rw, node, row, col)
     masks = masks_after(rw, node, _added_masks(rw, node, col))
     beside = common_sinks(rw, node)
     shifted |= remains_shifted(rw, node)
     if not shifted and is_zero_later(rw, node, row, col):
-        return Value(Kind.WEIGHTS, row, col, never=never, always=always, beside=beside)
-    hidden = hidden_after(rw, node, row, col)
-    return Value(
-        Kind.SCORES, row, col, hidden, never, always, masks, beside=beside, shifted=shifted
-    )
+        return Value(Kind.WEIGHTS, row, col, known=known, beside=beside)
+    hidden = hidden_after(rw, node, row, col, known)
+    return Value(Kind.SCORES, row, col, hidden, known, masks, beside=beside, shifted=shifted)
 
 
 def _added_masks(rw: Rewriter, node: Node, col: int) -> list[TokenMask]:
     """The operands by which tokens, such as padding, say that they are hidden."""
     added = []
     for operand in tensor_operands(node):
-        is_of_tokens = rw._is(operand, Kind.ROWS)
-        if is_of_tokens and rw.values[operand].row + aligned(node, operand) == col:
-            try:
-                require_no_mask(rw, node, operand)
-            except NotCausalError:
-                mask = added_mask(node, operand)
-                if mask is None:
-                    raise
-                added.append(mask)
+        value = rw.values[operand]
+        is_of_keys = rw._is(operand, Kind.ROWS) and value.row + aligned(node, operand) == col
+        if is_of_keys or _is_told_here(rw, node, operand):
+            large = large_in(rw, operand)
+            mask = None if large is None else added_mask(node, operand)
+            if large is not None and mask is None:
+                raise NotCausalError(node, f"{large.name} is a mask that tokens make themselves")
+            added += [] if mask is None else [mask]
     return added
+
+
+def _is_told_here(rw: Rewriter, node: Node, operand: Node) -> bool:
+    """Whether an operand of queries and keys that tokens make themselves, and that may be a mask,
+    meets what a model computes or what is known to be a mask."""
+    is_pairs = rw._is(operand, *PAIRS) and operand.meta["val"].dtype.is_floating_point
+    if not is_pairs or rw.values[operand].masks or not is_own_of_tokens(rw, operand):
+        return False
+    others = [n for n in tensor_operands(node) if n is not operand]
+    is_joined = node.target in FILL | WHERE or any(rw.values[n].masks for n in others)
+    return is_joined or not is_own_of_tokens(rw, *others)
 
 
 def _roles(rw: Rewriter, node: Node) -> dict[int, str]:

@@ -15,7 +15,7 @@ from torch import Tensor
 from torch.fx import Node
 
 from executorch.exir.incremental.errors import NotCausalError
-from executorch.exir.incremental.masks import SMALL
+from executorch.exir.incremental.masks import SMALL, where_holds
 from executorch.exir.incremental.rewriter import ROWS, Rewriter, window_of
 from executorch.exir.incremental.rules import operand_of
 from executorch.exir.incremental.values import TokenMask, Value
@@ -101,9 +101,9 @@ def _covers(rw: Rewriter, value: Value) -> bool:
     assert value.hidden is not None
     rest = value.hidden < 0
     for mask in value.masks:
-        known = rw.values[mask.given]
-        surely = known.always if mask.hides else known.never
-        if mask.hides is not None and surely is not None:
+        hides = mask.hides
+        surely = None if hides is None else where_holds(rw, mask.given, hides)
+        if surely is not None:
             rest = rest & ~surely
     return not bool(rest.any())
 

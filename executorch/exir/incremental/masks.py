@@ -13,7 +13,7 @@ from torch.fx import Node
 from executorch.exir.incremental.errors import NotCausalError
 from executorch.exir.incremental.lengths import MOST_ELEMENTS
 from executorch.exir.incremental.rewriter import Rewriter
-from executorch.exir.incremental.values import PAIRS, Kind, Value, arguments
+from executorch.exir.incremental.values import PAIRS, Kind, Known, Value, arguments, look_up
 
 aten = torch.ops.aten
 
@@ -41,11 +41,17 @@ KEEP = {
 }  # fmt: skip
 _JOINS = {aten.cat.default, aten.stack.default}
 _LOOKUPS = {aten.embedding.default, aten.index.Tensor, aten.index_select.default}
-_TIMES = {aten.mul.Tensor, aten.mul.Scalar}
-_SCALE = _TIMES | {aten.div.Tensor, aten.div.Scalar}
+TIMES = {aten.mul.Tensor, aten.mul.Scalar}
+SCALE = TIMES | {aten.div.Tensor, aten.div.Scalar}
+_PICKS = {aten.index.Tensor}
 ADD = {aten.add.Tensor, aten.add_.Tensor}
 SUBTRACT = {aten.sub.Tensor}
 FILL = {aten.masked_fill.Scalar, aten.masked_fill.Tensor}
+AND = {aten.logical_and.default, aten.bitwise_and.Tensor}
+OR = {aten.logical_or.default, aten.bitwise_or.Tensor}
+NOT = {aten.logical_not.default, aten.bitwise_not.default}
+EQUAL = {aten.eq.Scalar, aten.eq.Tensor}
+UNEQUAL = {aten.ne.Scalar, aten.ne.Tensor}
 _MAXIMUM = {aten.maximum.default, aten.max.other}
 WHERE = {
     aten.where.self, aten.where.Scalar, aten.where.ScalarOther, aten.where.ScalarSelf,
@@ -82,22 +88,38 @@ def is_of_tokens(rw: Rewriter, node: Any) -> bool:
     return isinstance(node, Node) and rw.values[node].kind not in (Kind.FIXED, Kind.LENGTH)
 
 
-def hidden_after(rw: Rewriter, node: Node, row: int, col: int) -> Tensor | None:
-    """`hidden` of an elementwise operator's result whose operands hold scores."""
-    known = [rw.values[n].hidden for n in node.all_input_nodes if is_scores(rw, n)]
-    before = known[0] if len(known) == 1 else None
+def hidden_after(
+    rw: Rewriter, node: Node, row: int, col: int, known: Known | None
+) -> Tensor | None:
+    """`hidden` of an elementwise operator's result, of which some entries are known."""
+    if not node.meta["val"].dtype.is_floating_point:
+        return None
+    is_own = is_own_of_tokens(rw, *node.all_input_nodes)
+    hidden = _hidden_of_operands(rw, node, row, col, is_own)
+    if not is_own or known is None or not bool((known.numbers <= _LOW).any()):
+        return hidden
+    levels = torch.where(known.numbers <= _LOW, known.numbers, 0.0).clamp(min=_LOWEST)
+    low = look_up(levels.to(torch.float32), [known.places]).expand(rw.maximum, rw.maximum)
+    return low if hidden is None else torch.minimum(hidden, low)
+
+
+def _hidden_of_operands(
+    rw: Rewriter, node: Node, row: int, col: int, is_own: bool
+) -> Tensor | None:
+    found = [rw.values[n].hidden for n in node.all_input_nodes if is_scores(rw, n)]
+    before = found[0] if len(found) == 1 else None
     given, target = arguments(node), node.target
     if target in ADD | SUBTRACT:
-        return _hidden_by_sum(rw, node, known, row, col)
+        return _hidden_by_sum(rw, node, found, row, col)
     choice = choice_of(rw, node)
     if choice is not None:
         return _hidden_by_choice(rw, node, choice, row, col)
     if target in KEEP:
-        return before if node.meta["val"].dtype.is_floating_point else None
-    is_times_number = target in _TIMES and isinstance(given[1], (int, float))
-    if is_times_number and abs(given[1]) >= -_LOW:
+        return before
+    is_times_number = target in TIMES and isinstance(given[1], (int, float))
+    if is_times_number and abs(given[1]) >= -_LOW and not is_own:
         raise NotCausalError(node, "scores times a number as large as a mask's")
-    if target in _SCALE and before is not None:
+    if target in SCALE and before is not None:
         return _scaled(rw, node, before)
     if before is not None and is_maximum_with_low(rw, node):
         return before.clamp(min=low_number(rw, node, _other(rw, node)))
@@ -164,7 +186,7 @@ def where_all(rw: Rewriter, node: Node, mask: Any, row: int, col: int, test: Any
     """Where `test` of a mask, or of a number, is true in all heads."""
     if rw.maximum**2 > MOST_ELEMENTS:
         return None
-    planes = _entries(rw, node, mask, row, col, test)
+    planes = planes_of(rw, node, mask, row, col, test)
     return None if planes is None else planes.all(0).expand(rw.maximum, rw.maximum)
 
 
@@ -217,7 +239,9 @@ def _scaled(rw: Rewriter, node: Node, before: Tensor) -> Tensor | None:
     return level if bool(((level <= _STILL_LOW) | (level == 0)).all()) else None
 
 
-def _entries(rw: Rewriter, node: Node, mask: Any, row: int, col: int, test: Any) -> Tensor | None:
+def planes_of(
+    rw: Rewriter, node: Node, mask: Any, row: int, col: int, test: Any = lambda m: m
+) -> Tensor | None:
     """`test` of a mask, or of a number for all scores, as _planes gives it."""
     rank = node.meta["val"].dim()
     if isinstance(mask, (int, float)):
@@ -228,6 +252,17 @@ def _entries(rw: Rewriter, node: Node, mask: Any, row: int, col: int, test: Any)
     if rw.values[mask].kind not in (Kind.FIXED, Kind.LENGTH):
         return None
     return _planes(rw, test(rw.lengths.longest(mask)), rank, row, col)
+
+
+def where_known(rw: Rewriter, mask: Node, test: Callable[[Tensor], Tensor]) -> Tensor | None:
+    """Where `test` is true of what a mask is whatever the tokens are."""
+    known = rw.values[mask].known
+    return None if known is None else known.where(test).expand(rw.maximum, rw.maximum)
+
+
+def where_holds(rw: Rewriter, condition: Node, holds: bool) -> Tensor | None:
+    """Where a condition that tokens make is true, or is false, whatever they are."""
+    return where_known(rw, condition, lambda n: n.abs() > 0 if holds else n == 0)
 
 
 def _hidden_by_choice(
@@ -247,11 +282,10 @@ def _hidden_by_choice(
         return None
     _require_far_below(rw, node, number)
     if is_of_tokens(rw, mask):
-        known = rw.values[mask]
-        surely = known.always if holds else known.never
+        surely = where_holds(rw, mask, holds)
         planes = None if surely is None else surely[None]
     else:
-        planes = _entries(rw, node, mask, row, col, lambda m: m == holds)
+        planes = planes_of(rw, node, mask, row, col, lambda m: m == holds)
         _require_all_seen(node, planes)
     if planes is None:
         return None if before is None else before.clamp(min=number)
@@ -278,7 +312,7 @@ def _hidden_by_sum(rw: Rewriter, node: Node, known: list[Any], row: int, col: in
     if len(known) != 1 or (is_difference and arguments(node)[1] is not other):
         return None
     sign = -1 if is_difference else 1
-    planes = _entries(rw, node, other, row, col, lambda m: sign * m.to(torch.float32))
+    planes = planes_of(rw, node, other, row, col, lambda m: sign * m.to(torch.float32))
     return _lowered(rw, node, planes, known[0])
 
 
@@ -299,7 +333,9 @@ def _hidden_beside(rw: Rewriter, node: Node) -> Tensor | None:
 
 
 def _is_mask_of_tokens(rw: Rewriter, node: Node) -> bool:
-    """Whether it is a mask that tokens make of a low number and small ones."""
+    """Whether it is a mask that tokens make, of a low number and small ones or of any."""
+    if is_own_of_tokens(rw, node) and large_in(rw, node) is not None:
+        return True
     while len(node.all_input_nodes) == 1 and (node.target in KEEP or not _is_pointwise(node)):
         (node,) = node.all_input_nodes
     choice = choice_of(rw, node)
@@ -322,13 +358,31 @@ def _is_unmasked(rw: Rewriter, scores: Node, most: float) -> bool:
 def require_no_mask(rw: Rewriter, node: Node, operand: Node) -> None:
     """Raise where numbers as large as a mask's are among what tokens say of themselves: a token of
     which all that it may see is as low would attend to later ones."""
+    large = large_in(rw, operand)
+    if large is not None:
+        raise NotCausalError(node, f"{large.name} is a mask that tokens make themselves")
 
+
+def large_in(rw: Rewriter, operand: Node) -> Node | None:
+    """What makes, with a number as large as a mask's, the operand of what tokens say."""
     for at in _sources(rw, [operand], (Kind.ROWS, *PAIRS), _is_followed):
         sizes = _constant_sizes(rw, at) if _is_pointwise(at) else []
         if at.target in _LOOKUPS:  # the numbers among its arguments are no entries
             sizes = _constant_sizes(rw, at)[1:]
         if any(bool((size >= -_LOW).any()) for size in sizes):
-            raise NotCausalError(node, f"{at.name} is a mask that tokens make themselves")
+            return at
+    return None
+
+
+def is_own_of_tokens(rw: Rewriter, *nodes: Node) -> bool:
+    """Whether they are made of what tokens say of themselves, such as which are padding, and not of
+    what a model computes of them."""
+    for at in _sources(rw, [*nodes], (Kind.ROWS, *PAIRS), lambda _: True):
+        tensors = [n for n in at.all_input_nodes if isinstance(n.meta.get("val"), Tensor)]
+        is_elementwise = torch.Tag.pointwise in getattr(at.target, "tags", ())
+        if len(tensors) > 1 and not is_elementwise and at.target not in WHERE | FILL | _PICKS:
+            return False
+    return True
 
 
 def is_below_infinity(rw: Rewriter, operand: Node) -> bool:
@@ -424,7 +478,7 @@ def hidden_by_addend(rw: Rewriter, node: Node, row: int, col: int) -> Tensor | N
     """Of a product of queries and keys to which a mask, its first operand, is added."""
     if node.kwargs.get("beta", 1) != 1:
         return None
-    planes = _entries(rw, node, arguments(node)[0], row, col, lambda m: m)
+    planes = planes_of(rw, node, arguments(node)[0], row, col, lambda m: m)
     return _lowered(rw, node, planes, None)
 
 

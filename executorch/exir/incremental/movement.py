@@ -11,7 +11,7 @@ from torch.fx import Node
 
 from executorch.exir.incremental.errors import NotCausalError
 from executorch.exir.incremental.lengths import token_dims
-from executorch.exir.incremental.masks import require_no_mask
+from executorch.exir.incremental.masks import is_own_of_tokens, require_no_mask
 from executorch.exir.incremental.rewriter import ROWS, Rewriter, map_arg_lists
 from executorch.exir.incremental.values import Kind, Value, arguments
 
@@ -64,7 +64,8 @@ def classify_move(rw: Rewriter, node: Node) -> Any:
         row = value.row + node.meta["val"].dim() - operand.meta["val"].dim()
         dims = token_dims(node.meta["val"], rw.symbol)
         if len(dims) == 2 and row in dims:  # each query gets what the keys have, or the reverse
-            require_no_mask(rw, node, operand)
+            if not is_own_of_tokens(rw, operand):
+                require_no_mask(rw, node, operand)
             return Value(Kind.SCORES, dims[0], dims[1])
     if node.target not in SIZED_MOVES and extent_dim(node) not in value.dims():
         rw.lengths.require_same_numbers(node)

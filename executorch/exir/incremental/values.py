@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Any
 
+import torch
 from torch import Tensor
 from torch.fx import Node
 
@@ -42,15 +44,39 @@ class TokenMask:
 
 
 @dataclass(frozen=True)
+class Known:
+    """The same number whatever the tokens are, for each query and key.
+
+    places   uint8 [queries or 1, keys or 1]: which of the numbers
+    numbers  float64 [count]; NaN of entries that tokens make
+    """
+
+    places: Tensor
+    numbers: Tensor
+
+    def where(self, test: Callable[[Tensor], Tensor]) -> Tensor:
+        """`test` of the numbers, at their places."""
+        return look_up(test(self.numbers), [self.places])
+
+
+def look_up(table: Tensor, places: list[Tensor]) -> Tensor:
+    """[queries or 1, keys or 1]: the entries of `table`, a dim of which each of `places` says."""
+    shape = torch.broadcast_shapes(*(p.shape for p in places))
+    found, step = torch.empty(shape, dtype=table.dtype), 256
+    for i in range(0, shape[0], step):  # an index takes eight times the memory
+        found[i : i + step] = table[
+            tuple(p[i if len(p) > 1 else 0 :][:step].long() for p in places)
+        ]
+    return found
+
+
+@dataclass(frozen=True)
 class Value:
     """`row` and `col` are dims of the tensor.
 
     hidden  SCORES: floats [maximum, maximum], below zero where a mask has taken the score out, so
             that its weight will be exactly zero: how far below the others it is; None: nowhere
-    never   SCORES that are a mask: bools [maximum, maximum], true where it hides a key whatever the
-            tokens are, being false, 0 (of integers) or -inf there: even if it hides all others, too
-    always  SCORES of bools or integers: bools [maximum, maximum], true where they are not 0,
-            whatever the tokens are
+    known   SCORES, WEIGHTS: what masks are whatever the tokens are
     masks   SCORES: what may have taken out more of them than `hidden` says
     before  PADDED: entries before that of the first token
     beside  SCORES, WEIGHTS: columns behind those of the keys, which are of no token (a sink)
@@ -62,8 +88,7 @@ class Value:
     row: int | None = None
     col: int | None = None
     hidden: Tensor | None = None
-    never: Tensor | None = None
-    always: Tensor | None = None
+    known: Known | None = None
     masks: tuple[TokenMask, ...] = ()
     before: int = 0
     beside: int = 0
