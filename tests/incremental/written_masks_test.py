@@ -140,6 +140,59 @@ class Scaled(Written):
         return scores + torch.where(self.visible, 0.0, -1.0) * 1e9
 
 
+class Subtracted(Written):
+    """As the first GPT weighed scores by a mask."""
+
+    def masked(self, scores: Tensor, n: int) -> Tensor:
+        visible = torch.tril(torch.ones(n, n)) * self.said[:, None, None, :].float()
+        return scores * visible - 1e9 * (1.0 - visible)
+
+
+class LargestOfTwo(Written):
+    """What hides is one in a mask of padding or of later tokens."""
+
+    def masked(self, scores: Tensor, n: int) -> Tensor:
+        padding = (self.said.long() == 0)[:, None, None, :].float()
+        later = 1.0 - torch.tril(torch.ones(n, n))
+        return scores + torch.maximum(padding, later) * -1e9
+
+
+class SumOfTwo(Written):
+    def masked(self, scores: Tensor, n: int) -> Tensor:
+        hidden = 1 - self.said[:, None, None, :].int() + torch.ones(n, n).triu(1).int()
+        return scores - hidden.float() * 1e9
+
+
+class FilledWhereNotSeen(Written):
+    def masked(self, scores: Tensor, n: int) -> Tensor:
+        visible = torch.ones(n, n).tril() - 1.0 + self.said[:, None, None, :].float()
+        return scores.masked_fill(visible <= 0, LOWEST)
+
+
+class OfTokensAlone(Written):
+    """A sum over what is no padding, whatever queries and keys are."""
+
+    def scores(self, q: Tensor, k: Tensor) -> Tensor:
+        return (1.0 - self.visible.float()) * -1e9
+
+    def masked(self, scores: Tensor, n: int) -> Tensor:
+        return scores
+
+
+class FusedNumbers(Written):
+    def attend(self, q: Tensor, k: Tensor, v: Tensor, n: int) -> Tensor:
+        mask = (1.0 - self.visible.float()) * LOWEST
+        return F.scaled_dot_product_attention(q, k, v, attn_mask=mask)
+
+
+class Logarithm(Written):
+    """Padding, infinitely low, hides less than later tokens do."""
+
+    def masked(self, scores: Tensor, n: int) -> Tensor:
+        scores = scores.masked_fill(~_causal(n), -1e9)
+        return scores + self.said[:, None, None, :].float().log()
+
+
 class Undone(Written):
     """What is seen is far above zero."""
 
@@ -210,7 +263,8 @@ class Infinite(Written):
 KINDS = [
     Added, AddedByHead, Filled, FilledWhereZero, FilledWhereLater, Chosen, Twice, AddedTwice,
     Numbers, NumbersFirst, NumbersOfPairs, NumbersOfTriangle, NumbersOfInts, NumbersExpanded,
-    NumbersJoined, Scaled, Undone, Raised, Window, Fused, WrittenToTheEnd, CountsAdded,
+    NumbersJoined, Scaled, Subtracted, LargestOfTwo, SumOfTwo, FilledWhereNotSeen, OfTokensAlone,
+    FusedNumbers, Logarithm, Undone, Raised, Window, Fused, WrittenToTheEnd, CountsAdded,
     WhereScoresAreHigh, Infinite,
 ]  # fmt: skip
 
@@ -244,7 +298,7 @@ def test_queries_that_see_nothing_are_computed_anew(kind: Any, delegate: bool) -
             expected = model(ids, said)
         found = method.execute([ids, said])[0]
         torch.testing.assert_close(
-            found, expected, rtol=TOLERANCE, atol=TOLERANCE, equal_nan=kind is Infinite
+            found, expected, rtol=TOLERANCE, atol=TOLERANCE, equal_nan=kind in (Infinite, Logarithm)
         )
 
 
@@ -270,6 +324,22 @@ class ShownBySum(Written):
         return scores + (1.0 - visible.clamp(max=1.0)) * LOWEST
 
 
+class ShownByDifference(Written):
+    """What hides in one mask is taken back where tokens say so."""
+
+    def masked(self, scores: Tensor, n: int) -> Tensor:
+        scores = scores.masked_fill(~_causal(n), -1e9)
+        return scores - torch.where(self.visible, 0.0, LOWEST)
+
+
+class ShownByEquality(Written):
+    """A number between the ends of a range counts, too."""
+
+    def masked(self, scores: Tensor, n: int) -> Tensor:
+        number = self.said[:, None, None, :].long() + self.said[:, None, :, None].long()
+        return scores.masked_fill((number != 1) & ~_causal(n), LOWEST)
+
+
 class ShownBySign(Written):
     def masked(self, scores: Tensor, n: int) -> Tensor:
         return scores + (1.0 - self.visible.float()) * 1e9
@@ -289,6 +359,8 @@ class AddedLittle(Written):
         (LowAdded, "where is a mask that tokens make themselves"),
         (Halved, "is a mask that tokens make themselves, which this may undo"),
         (ShownBySum, "no mask keeps a token from attending to later ones"),
+        (ShownByDifference, "no mask keeps a token from attending to later ones"),
+        (ShownByEquality, "the mask lets token 0 attend to token 1, which comes later"),
         (ShownBySign, "no mask keeps a token from attending to later ones"),
         (AddedLittle, "no mask keeps a token from attending to later ones"),
     ],

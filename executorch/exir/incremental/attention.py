@@ -13,7 +13,7 @@ from executorch.exir.incremental.masks import (
     hidden_by_mask,
     require_causal,
     require_seen,
-    where_known,
+    where_bounds,
 )
 from executorch.exir.incremental.rewriter import Rewriter
 from executorch.exir.incremental.values import Kind, Value, bound_arguments
@@ -53,9 +53,9 @@ def _classify_biased(rw: Rewriter, node: Node, mask: Node) -> Value:
     if (value.row, value.col) != (rank - 2, rank - 1) or value.beside or value.shifted:
         raise NotCausalError(node, "its mask is no scores of queries and keys, in this order")
     least = 0.0 if mask.meta["val"].dtype == torch.bool else -math.inf
-    if not all_later(rw, where_known(rw, mask, lambda n: n == least)):
+    if not all_later(rw, where_bounds(rw, mask, lambda _, high: high == least)):
         require_causal(rw, node, value.hidden)
-        require_seen(rw, node, value)
+        require_seen(rw, node, mask)
     return Value(Kind.ROWS, node.meta["val"].dim() - 2)
 
 

@@ -6,19 +6,15 @@ import torch
 from torch import Tensor
 from torch.fx import Node
 
+from executorch.exir.incremental.bounds import bounds_after
 from executorch.exir.incremental.errors import NotCausalError
-from executorch.exir.incremental.known import known_after
 from executorch.exir.incremental.lengths import token_dims
-from executorch.exir.incremental.masks import (
-    FILL,
-    WHERE,
-    hidden_after,
-    is_own_of_tokens,
-    large_in,
-)
+from executorch.exir.incremental.masks import hidden_after
+from executorch.exir.incremental.operators import FILL, WHERE
 from executorch.exir.incremental.rewriter import Rewriter
 from executorch.exir.incremental.shifts import is_shifted_table, remains_shifted
 from executorch.exir.incremental.sinks import common_sinks
+from executorch.exir.incremental.sources import is_own_of_tokens, large_in
 from executorch.exir.incremental.token_masks import added_mask, masks_after
 from executorch.exir.incremental.values import PAIRS, Kind, TokenMask, Value
 from executorch.exir.incremental.zeros import is_zero_later
@@ -58,16 +54,16 @@ def classify_elementwise(rw: Rewriter, node: Node) -> Value:
             shifted |= _check_table(rw, node, operand, roles)
     row = next(d for d, role in roles.items() if role == "row")
     col = next((d for d, role in roles.items() if role == "col"), None)
+    bounds = bounds_after(rw, node, row, col)
     if col is None:
-        return Value(Kind.ROWS, row)
-    known = known_after(rw, node, row, col)
+        return Value(Kind.ROWS, row, bounds=bounds)
     masks = masks_after(rw, node, _added_masks(rw, node, col))
     beside = common_sinks(rw, node)
     shifted |= remains_shifted(rw, node)
     if not shifted and is_zero_later(rw, node, row, col):
-        return Value(Kind.WEIGHTS, row, col, known=known, beside=beside)
-    hidden = hidden_after(rw, node, row, col, known)
-    return Value(Kind.SCORES, row, col, hidden, known, masks, beside=beside, shifted=shifted)
+        return Value(Kind.WEIGHTS, row, col, bounds=bounds, beside=beside)
+    hidden = hidden_after(rw, node, row, col, bounds)
+    return Value(Kind.SCORES, row, col, hidden, bounds, masks, beside=beside, shifted=shifted)
 
 
 def _added_masks(rw: Rewriter, node: Node, col: int) -> list[TokenMask]:

@@ -41,7 +41,7 @@ def _each_once(rw: Rewriter) -> list[tuple[Node, Value]]:
     """Layers with the same masks, once: (softmax, its scores)."""
     found: dict[Any, list[tuple[Node, Value]]] = {}
     for node, value in rw.masked_by_tokens:
-        key = tuple((m.given, m.hides, _place(rw, node, m)) for m in value.masks)
+        key = tuple((m.given, m.hides, m.sign, _place(rw, node, m)) for m in value.masks)
         alike = found.setdefault(key, [])
         if not any(_is_same(known.hidden, value.hidden) for _, known in alike):
             alike.append((node, value))
@@ -74,7 +74,8 @@ def _sees(rw: Rewriter, node: Node, value: Value) -> Node:
     sees = rw.call(aten.any.dim, _all(rw, visible), col)
     for mask, numbers in zip(value.masks, given, strict=True):
         if mask.hides is None:  # what is raised may show what was hidden
-            is_low = rw.call(aten.le.Scalar, numbers, SMALL)
+            is_small = aten.le.Scalar if mask.sign > 0 else aten.ge.Scalar
+            is_low = rw.call(is_small, numbers, mask.sign * SMALL)
             sees = _all(rw, [sees, rw.call(aten.all.dim, is_low, col)])
     return sees
 

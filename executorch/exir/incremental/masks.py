@@ -2,24 +2,50 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
-from torch import SymInt, Tensor
+from torch import Tensor
 from torch.fx import Node
 
 from executorch.exir.incremental.errors import NotCausalError
 from executorch.exir.incremental.lengths import MOST_ELEMENTS
+from executorch.exir.incremental.operators import (
+    ADD,
+    FILL,
+    KEEP,
+    MAXIMUM,
+    SCALE,
+    SUBTRACT,
+    TIMES,
+    WHERE,
+    alpha,
+)
 from executorch.exir.incremental.rewriter import Rewriter
-from executorch.exir.incremental.values import PAIRS, Kind, Known, Value, arguments, look_up
+from executorch.exir.incremental.sources import (
+    LOW,
+    constant_sizes,
+    is_own_of_tokens,
+    is_pointwise,
+    is_scores,
+    large_in,
+    require_far_below,
+    sources,
+)
+from executorch.exir.incremental.values import (
+    PAIRS,
+    Bounds,
+    Kind,
+    TokenMask,
+    Value,
+    arguments,
+    look_up,
+)
 
 aten = torch.ops.aten
 
-# What is this far below the others has weight zero beside any score that a model computes: e to its
-# power is zero in all types.
-_LOW = -1e4
 # No number of a mask counts for more, infinity neither.
 _LOWEST = -1e9
 # What a product or quotient must leave of it.
@@ -34,28 +60,6 @@ SMALL = 100.0
 _MARGIN = 100
 # What is added to the lowest and is no larger does not show what was hidden.
 HIGHEST = -_LOWEST / _MARGIN
-
-KEEP = {
-    aten.to.dtype, aten.to.dtype_layout, aten._to_copy.default,
-    aten.to.device, aten.dropout.default, aten.lift_fresh_copy.default,
-}  # fmt: skip
-_JOINS = {aten.cat.default, aten.stack.default}
-_LOOKUPS = {aten.embedding.default, aten.index.Tensor, aten.index_select.default}
-TIMES = {aten.mul.Tensor, aten.mul.Scalar}
-SCALE = TIMES | {aten.div.Tensor, aten.div.Scalar}
-_PICKS = {aten.index.Tensor}
-ADD = {aten.add.Tensor, aten.add_.Tensor}
-SUBTRACT = {aten.sub.Tensor}
-FILL = {aten.masked_fill.Scalar, aten.masked_fill.Tensor}
-AND = {aten.logical_and.default, aten.bitwise_and.Tensor}
-OR = {aten.logical_or.default, aten.bitwise_or.Tensor}
-NOT = {aten.logical_not.default, aten.bitwise_not.default}
-EQUAL = {aten.eq.Scalar, aten.eq.Tensor}
-UNEQUAL = {aten.ne.Scalar, aten.ne.Tensor}
-_MAXIMUM = {aten.maximum.default, aten.max.other}
-WHERE = {
-    aten.where.self, aten.where.Scalar, aten.where.ScalarOther, aten.where.ScalarSelf,
-}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -89,18 +93,26 @@ def is_of_tokens(rw: Rewriter, node: Any) -> bool:
 
 
 def hidden_after(
-    rw: Rewriter, node: Node, row: int, col: int, known: Known | None
+    rw: Rewriter, node: Node, row: int, col: int, bounds: Bounds | None
 ) -> Tensor | None:
-    """`hidden` of an elementwise operator's result, of which some entries are known."""
+    """`hidden` of an elementwise operator's result, which is within `bounds`."""
     if not node.meta["val"].dtype.is_floating_point:
         return None
     is_own = is_own_of_tokens(rw, *node.all_input_nodes)
     hidden = _hidden_of_operands(rw, node, row, col, is_own)
-    if not is_own or known is None or not bool((known.numbers <= _LOW).any()):
-        return hidden
-    levels = torch.where(known.numbers <= _LOW, known.numbers, 0.0).clamp(min=_LOWEST)
-    low = look_up(levels.to(torch.float32), [known.places]).expand(rw.maximum, rw.maximum)
-    return low if hidden is None else torch.minimum(hidden, low)
+    low = _low_within(rw, bounds) if is_own else None
+    return low if hidden is None else hidden if low is None else torch.minimum(hidden, low)
+
+
+def _low_within(rw: Rewriter, bounds: Bounds | None, sign: int = 1) -> Tensor | None:
+    """`hidden` of numbers within these bounds, which are added or, of sign -1, subtracted."""
+    if bounds is None:
+        return None
+    highest = bounds.high if sign > 0 else -bounds.low
+    if not bool((highest <= LOW).any()):
+        return None
+    levels = torch.where(highest <= LOW, highest, 0.0).clamp(min=_LOWEST).to(torch.float32)
+    return look_up(levels, [bounds.places]).expand(rw.maximum, rw.maximum)
 
 
 def _hidden_of_operands(
@@ -117,7 +129,7 @@ def _hidden_of_operands(
     if target in KEEP:
         return before
     is_times_number = target in TIMES and isinstance(given[1], (int, float))
-    if is_times_number and abs(given[1]) >= -_LOW and not is_own:
+    if is_times_number and abs(given[1]) >= -LOW and not is_own:
         raise NotCausalError(node, "scores times a number as large as a mask's")
     if target in SCALE and before is not None:
         return _scaled(rw, node, before)
@@ -128,7 +140,7 @@ def _hidden_of_operands(
 
 def is_maximum_with_low(rw: Rewriter, node: Node) -> bool:
     """Whether it takes the place of lower scores alone."""
-    return node.target in _MAXIMUM and low_number(rw, node, _other(rw, node)) is not None
+    return node.target in MAXIMUM and low_number(rw, node, _other(rw, node)) is not None
 
 
 def require_causal(rw: Rewriter, node: Node, hidden: Tensor | None) -> None:
@@ -158,10 +170,13 @@ def _later(rw: Rewriter) -> Tensor:
     return torch.ones(rw.maximum, rw.maximum, dtype=torch.bool).triu(1)
 
 
-def require_seen(rw: Rewriter, node: Node, value: Value) -> None:
+def require_seen(rw: Rewriter, node: Node, scores: Node) -> None:
     """Low scores count nothing beside others. Where there are no others, they count. Where tokens
-    say whether there are, the program finds out (token_masks.py)."""
+    say whether there are, the program finds out (fully_masked.py)."""
+    value = rw.values[scores]
     _require_all_seen(node, value.hidden)
+    if not value.masks and large_in(rw, scores) and is_own_of_tokens(rw, scores):
+        value = replace(value, masks=(TokenMask(scores, scores, None),))
     if value.masks:
         rw.masked_by_tokens.append((node, value))
 
@@ -190,15 +205,6 @@ def where_all(rw: Rewriter, node: Node, mask: Any, row: int, col: int, test: Any
     return None if planes is None else planes.all(0).expand(rw.maximum, rw.maximum)
 
 
-def is_scores(rw: Rewriter, given: Any) -> bool:
-    """Whether it is of queries and keys, or of either and meets the other."""
-    return isinstance(given, Node) and rw._is(given, *PAIRS, Kind.ROWS)
-
-
-def alpha(node: Node) -> Any:
-    return node.kwargs.get("alpha", 1)
-
-
 def _other(rw: Rewriter, node: Node) -> Any:
     """The first operand that is no scores."""
     return next((a for a in arguments(node)[:2] if not is_scores(rw, a)), None)
@@ -212,7 +218,7 @@ def low_number(rw: Rewriter, node: Node, value: Any) -> float | None:
         if not isinstance(value.meta["val"], Tensor):
             return None
         value = float(rw.lengths.longest(value).max())
-    is_number = isinstance(value, (int, float)) and value <= _LOW
+    is_number = isinstance(value, (int, float)) and value <= LOW
     return max(float(value), _LOWEST) if is_number else None
 
 
@@ -254,15 +260,19 @@ def planes_of(
     return _planes(rw, test(rw.lengths.longest(mask)), rank, row, col)
 
 
-def where_known(rw: Rewriter, mask: Node, test: Callable[[Tensor], Tensor]) -> Tensor | None:
-    """Where `test` is true of what a mask is whatever the tokens are."""
-    known = rw.values[mask].known
-    return None if known is None else known.where(test).expand(rw.maximum, rw.maximum)
+def where_bounds(
+    rw: Rewriter, mask: Node, test: Callable[[Tensor, Tensor], Tensor]
+) -> Tensor | None:
+    """Where `test` is true of the lowest and the highest number that a mask can be."""
+    bounds = rw.values[mask].bounds
+    return None if bounds is None else bounds.where(test).expand(rw.maximum, rw.maximum)
 
 
 def where_holds(rw: Rewriter, condition: Node, holds: bool) -> Tensor | None:
     """Where a condition that tokens make is true, or is false, whatever they are."""
-    return where_known(rw, condition, lambda n: n.abs() > 0 if holds else n == 0)
+    if holds:
+        return where_bounds(rw, condition, lambda low, high: (low > 0) | (high < 0))
+    return where_bounds(rw, condition, lambda low, high: (low == 0) & (high == 0))
 
 
 def _hidden_by_choice(
@@ -280,7 +290,7 @@ def _hidden_by_choice(
         return None if before is None or stays is None else torch.where(stays, before, 0.0)
     if not is_scores(rw, choice.rest) and not _is_small(rw, choice.rest):
         return None
-    _require_far_below(rw, node, number)
+    require_far_below(rw, node, number)
     if is_of_tokens(rw, mask):
         surely = where_holds(rw, mask, holds)
         planes = None if surely is None else surely[None]
@@ -318,25 +328,39 @@ def _hidden_by_sum(rw: Rewriter, node: Node, known: list[Any], row: int, col: in
 
 def _hidden_beside(rw: Rewriter, node: Node) -> Tensor | None:
     """Of masked scores plus or minus others."""
-    masked, other = arguments(node)[:2]
-    for mask, scores in ((masked, other), (other, masked)):
-        before, made = rw.values[scores].hidden, rw.values[mask].hidden
-        if node.target in ADD and before is not None and _is_mask_of_tokens(rw, mask):
+    a, b = arguments(node)[:2]
+    terms = [(b, a, -1), (a, b, 1)] if node.target in SUBTRACT else [(a, b, 1), (b, a, 1)]
+    for mask, scores, sign in terms:
+        is_sum = node.target in ADD or scores is a
+        before = rw.values[scores].hidden if is_sum else None
+        if before is not None and _is_mask_of_tokens(rw, mask, sign):
+            made = _level_of(rw, mask, sign)
             return before if made is None else torch.minimum(before, made)
-    if node.target in ADD and rw.values[masked].hidden is None:
-        masked, other = other, masked
-    hidden = rw.values[masked].hidden
-    if hidden is None or not bool((hidden < 0).any()):
-        return None
-    most = -float(hidden[hidden < 0].max()) / _MARGIN
-    return hidden if _is_unmasked(rw, other, most) else None
+    for mask, other, sign in terms:
+        hidden = _level_of(rw, mask, sign)
+        if hidden is not None and bool((hidden < 0).any()):
+            most = -float(hidden[hidden < 0].max()) / _MARGIN
+            return hidden if _is_unmasked(rw, other, most) else None
+    return None
 
 
-def _is_mask_of_tokens(rw: Rewriter, node: Node) -> bool:
+def _level_of(rw: Rewriter, mask: Node, sign: int) -> Tensor | None:
+    """`hidden` of a term; of one that is subtracted if tokens make it themselves."""
+    value = rw.values[mask]
+    if sign > 0:
+        return value.hidden
+    return None if value.masks else _low_within(rw, value.bounds, sign)
+
+
+def _is_mask_of_tokens(rw: Rewriter, node: Node, sign: int) -> bool:
     """Whether it is a mask that tokens make, of a low number and small ones or of any."""
+    if sign < 0 and rw.values[node].masks:
+        return False
     if is_own_of_tokens(rw, node) and large_in(rw, node) is not None:
         return True
-    while len(node.all_input_nodes) == 1 and (node.target in KEEP or not _is_pointwise(node)):
+    if sign < 0:
+        return False
+    while len(node.all_input_nodes) == 1 and (node.target in KEEP or not is_pointwise(node)):
         (node,) = node.all_input_nodes
     choice = choice_of(rw, node)
     if choice is None or is_scores(rw, choice.rest):
@@ -346,113 +370,13 @@ def _is_mask_of_tokens(rw: Rewriter, node: Node) -> bool:
 
 def _is_unmasked(rw: Rewriter, scores: Node, most: float) -> bool:
     """Whether no mask, and no number above `most`, was among what scores were computed from."""
-    for at in _sources(rw, [scores], PAIRS, lambda _: True):
+    for at in sources(rw, [scores], PAIRS, lambda _: True):
         value = rw.values[at]
         if not isinstance(value, Value) or value.hidden is not None:
             return False
-        if any(bool((size > most).any()) for size in _constant_sizes(rw, at)):
+        if any(bool((size > most).any()) for size in constant_sizes(rw, at)):
             return False
     return True
-
-
-def require_no_mask(rw: Rewriter, node: Node, operand: Node) -> None:
-    """Raise where numbers as large as a mask's are among what tokens say of themselves: a token of
-    which all that it may see is as low would attend to later ones."""
-    large = large_in(rw, operand)
-    if large is not None:
-        raise NotCausalError(node, f"{large.name} is a mask that tokens make themselves")
-
-
-def large_in(rw: Rewriter, operand: Node) -> Node | None:
-    """What makes, with a number as large as a mask's, the operand of what tokens say."""
-    for at in _sources(rw, [operand], (Kind.ROWS, *PAIRS), _is_followed):
-        sizes = _constant_sizes(rw, at) if _is_pointwise(at) else []
-        if at.target in _LOOKUPS:  # the numbers among its arguments are no entries
-            sizes = _constant_sizes(rw, at)[1:]
-        if any(bool((size >= -_LOW).any()) for size in sizes):
-            return at
-    return None
-
-
-def is_own_of_tokens(rw: Rewriter, *nodes: Node) -> bool:
-    """Whether they are made of what tokens say of themselves, such as which are padding, and not of
-    what a model computes of them."""
-    for at in _sources(rw, [*nodes], (Kind.ROWS, *PAIRS), lambda _: True):
-        tensors = [n for n in at.all_input_nodes if isinstance(n.meta.get("val"), Tensor)]
-        is_elementwise = torch.Tag.pointwise in getattr(at.target, "tags", ())
-        if len(tensors) > 1 and not is_elementwise and at.target not in WHERE | FILL | _PICKS:
-            return False
-    return True
-
-
-def is_below_infinity(rw: Rewriter, operand: Node) -> bool:
-    """Whether no constant that tokens choose or compute with makes an infinity above zero, nor a
-    NaN, which would show what minus infinity hid."""
-    is_infinite = is_computed = False
-    for at in _sources(rw, [operand], (Kind.ROWS, *PAIRS), _is_followed):
-        if not _is_pointwise(at) or not at.meta["val"].dtype.is_floating_point:
-            continue
-        is_computed |= at.target not in FILL | WHERE | KEEP
-        numbers = [torch.tensor(float(a)) for a in arguments(at) if isinstance(a, float)]
-        tables = [rw.lengths.longest(n) for n in at.all_input_nodes if _is_float_table(rw, n)]
-        for found in (*numbers, *tables):
-            if bool((found.isnan() | (found == torch.inf)).any()):
-                return False
-            is_infinite |= bool(found.isinf().any())
-    return not (is_infinite and is_computed)
-
-
-def _is_float_table(rw: Rewriter, node: Node) -> bool:
-    fake = node.meta.get("val")
-    is_float = isinstance(fake, Tensor) and fake.dtype.is_floating_point
-    return is_float and rw._is(node, Kind.FIXED, Kind.LENGTH)
-
-
-def _is_followed(at: Node) -> bool:
-    """Whether what an operand is may be in what the node is computed to be."""
-    tensors = [n for n in at.all_input_nodes if not isinstance(n.meta.get("val"), SymInt)]
-    return _is_pointwise(at) or len(tensors) == 1 or at.target in _JOINS
-
-
-def _require_far_below(rw: Rewriter, node: Node, number: float) -> None:
-    """Raise where scores that are seen may be as low as `number`, which is to hide others, because
-    they were computed with numbers that are no mask but a tenth of it."""
-    for at in _sources(rw, node.all_input_nodes, PAIRS, lambda _: True):
-        sizes = _constant_sizes(rw, at) if _is_pointwise(at) else []
-        if any(bool(((size > -number / 10) & (size < -_LOW)).any()) for size in sizes):
-            raise NotCausalError(node, f"{number:g} may hide nothing behind {at.name}")
-
-
-def _sources(
-    rw: Rewriter, start: list[Node], kinds: tuple[Kind, ...], goes_on: Callable[[Node], bool]
-) -> Iterator[Node]:
-    """`start` and what it was computed from, each node once, as far as nodes are of these kinds;
-    operands of a node are looked at only where `goes_on` is true of it."""
-    pending, found = list(start), set()
-    while pending:
-        at = pending.pop()
-        if at in found or not rw._is(at, *kinds):
-            continue
-        found.add(at)
-        yield at
-        if goes_on(at):
-            pending += at.all_input_nodes
-
-
-def _is_pointwise(node: Node) -> bool:
-    fake = node.meta.get("val")
-    if not isinstance(fake, Tensor) or fake.dtype == torch.bool:
-        return False
-    is_tagged = torch.Tag.pointwise in getattr(node.target, "tags", ())
-    return is_tagged or node.target in KEEP | WHERE | FILL
-
-
-def _constant_sizes(rw: Rewriter, node: Node) -> list[Tensor]:
-    """The absolute values of numbers and tables that are operands of the node."""
-    numbers = [float(a) for a in arguments(node) if isinstance(a, (int, float))]
-    tables = [n for n in node.all_input_nodes if rw._is(n, Kind.FIXED, Kind.LENGTH)]
-    longest = [rw.lengths.longest(n) for n in tables if isinstance(n.meta["val"], Tensor)]
-    return [v.to(torch.float32).abs() for v in (torch.tensor(numbers), *longest)]
 
 
 def _lowered(
@@ -462,15 +386,15 @@ def _lowered(
     if planes is None:
         return before
     planes = planes.to(torch.float32)
-    _require_all_seen(node, planes <= _LOW)
-    if bool((planes <= _LOW).any()):
-        _require_far_below(rw, node, float(planes[planes <= _LOW].max()))
+    _require_all_seen(node, planes <= LOW)
+    if bool((planes <= LOW).any()):
+        require_far_below(rw, node, float(planes[planes <= LOW].max()))
     before = torch.zeros(()) if before is None else before
-    is_seen = (planes > _LOW) & (before == 0)
+    is_seen = (planes > LOW) & (before == 0)
     lowest_seen = torch.where(is_seen, planes, 0.0).amin(-1, keepdim=True)
     level = (planes - lowest_seen).clamp(min=_LOWEST)
     stays = torch.where(level * _MARGIN <= -before, before, 0.0)
-    hidden = torch.where(level <= _LOW, torch.minimum(level, before), stays)
+    hidden = torch.where(level <= LOW, torch.minimum(level, before), stays)
     return _plane(rw, torch.where(is_seen.any(-1, keepdim=True), hidden, 0.0))
 
 

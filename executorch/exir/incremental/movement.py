@@ -11,8 +11,8 @@ from torch.fx import Node
 
 from executorch.exir.incremental.errors import NotCausalError
 from executorch.exir.incremental.lengths import token_dims
-from executorch.exir.incremental.masks import is_own_of_tokens, require_no_mask
 from executorch.exir.incremental.rewriter import ROWS, Rewriter, map_arg_lists
+from executorch.exir.incremental.sources import is_own_of_tokens, require_no_mask
 from executorch.exir.incremental.values import Kind, Value, arguments
 
 aten = torch.ops.aten
@@ -66,7 +66,7 @@ def classify_move(rw: Rewriter, node: Node) -> Any:
         if len(dims) == 2 and row in dims:  # each query gets what the keys have, or the reverse
             if not is_own_of_tokens(rw, operand):
                 require_no_mask(rw, node, operand)
-            return Value(Kind.SCORES, dims[0], dims[1])
+            return Value(Kind.SCORES, dims[0], dims[1], bounds=value.bounds)
     if node.target not in SIZED_MOVES and extent_dim(node) not in value.dims():
         rw.lengths.require_same_numbers(node)
     rows = _moved(rw, node, value.row)

@@ -10,13 +10,9 @@ from torch.fx import Node
 from executorch.exir.incremental.elementwise import aligned, check_table_dims
 from executorch.exir.incremental.errors import NotCausalError
 from executorch.exir.incremental.lengths import token_dims
-from executorch.exir.incremental.masks import (
-    all_later,
-    hidden_by_addend,
-    require_no_mask,
-    where_all,
-)
+from executorch.exir.incremental.masks import all_later, hidden_by_addend, where_all
 from executorch.exir.incremental.rewriter import Rewriter
+from executorch.exir.incremental.sources import require_no_mask
 from executorch.exir.incremental.values import PAIRS, Kind, Value, arguments
 
 aten = torch.ops.aten

@@ -369,7 +369,7 @@ def _classify_softmax(rw: Rewriter, node: Node) -> Value:
     if dim != value.col:
         raise NotCausalError(node, "softmax over the queries, or beside the keys")
     require_causal(rw, node, value.hidden)
-    require_seen(rw, node, value)
+    require_seen(rw, node, arguments(node)[0])
     return Value(Kind.WEIGHTS, value.row, value.col, beside=value.beside)
 
 

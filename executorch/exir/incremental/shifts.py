@@ -9,7 +9,8 @@ from __future__ import annotations
 from torch.fx import Node
 
 from executorch.exir.incremental.errors import NotCausalError
-from executorch.exir.incremental.masks import ADD, FILL, HIGHEST, KEEP, SUBTRACT, WHERE, is_lowest
+from executorch.exir.incremental.masks import HIGHEST, is_lowest
+from executorch.exir.incremental.operators import ADD, FILL, KEEP, SUBTRACT, WHERE
 from executorch.exir.incremental.rewriter import Rewriter
 from executorch.exir.incremental.values import Kind, arguments
 

@@ -67,7 +67,7 @@ def classify_over_keys(rw: Rewriter, node: Node) -> Value | list[Value]:
     if value.shifted:
         raise NotCausalError(node, "scores that change with the number of tokens")
     require_causal(rw, node, value.hidden)
-    require_seen(rw, node, value)
+    require_seen(rw, node, arguments(node)[0])
     if value.beside and any(
         user.args[1] == 1 and user.users for user in node.users if user.target is getitem
     ):

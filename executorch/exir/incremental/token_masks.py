@@ -7,18 +7,13 @@ from torch.fx import Node
 
 from executorch.exir.incremental.errors import NotCausalError
 from executorch.exir.incremental.masks import (
-    ADD,
-    FILL,
-    KEEP,
-    NOT,
-    WHERE,
     Choice,
-    alpha,
     choice_of,
     is_maximum_with_low,
     is_of_tokens,
     low_number,
 )
+from executorch.exir.incremental.operators import ADD, FILL, KEEP, NOT, SUBTRACT, WHERE, alpha
 from executorch.exir.incremental.rewriter import Rewriter
 from executorch.exir.incremental.values import TokenMask, Value, arguments
 
@@ -27,7 +22,9 @@ def masks_after(rw: Rewriter, node: Node, added: list[TokenMask]) -> tuple[Token
     """`masks` of an elementwise operator's result, among them `added` ones."""
     values = [rw.values[n] for n in node.all_input_nodes]
     masks = [m for v in values if isinstance(v, Value) for m in v.masks]
-    is_followed = node.target in KEEP | ADD | FILL | WHERE or is_maximum_with_low(rw, node)
+    is_followed = node.target in KEEP | ADD | SUBTRACT | FILL | WHERE or is_maximum_with_low(
+        rw, node
+    )
     added_before = [m.given.name for m in masks if m.hides is None]
     if added_before and not is_followed:
         raise NotCausalError(
@@ -49,7 +46,11 @@ def _mask_of(node: Node, choice: Choice) -> TokenMask:
 
 
 def added_mask(node: Node, operand: Node) -> TokenMask | None:
-    """Of numbers that tokens say of keys, where they are added to something or stand in its
-    place."""
-    is_sum = node.target in ADD and alpha(node) == 1
-    return TokenMask(node, operand, None) if is_sum or node.target in FILL | WHERE else None
+    """Of numbers that tokens say of keys, where they are added to something, subtracted from it, or
+    stand in its place."""
+    if node.target in FILL | WHERE:
+        return TokenMask(node, operand, None)
+    if node.target not in ADD | SUBTRACT or alpha(node) != 1:
+        return None
+    is_subtracted = node.target in SUBTRACT and arguments(node)[0] is not operand
+    return TokenMask(node, operand, None, -1 if is_subtracted else 1)

@@ -36,27 +36,30 @@ class TokenMask:
     at     the call that applies it to scores
     given  its operand of `at`: a condition, or numbers that are added
     hides  what the condition is where it hides; None of numbers
+    sign   -1 of numbers that are subtracted
     """
 
     at: Node
     given: Node
     hides: bool | None
+    sign: int = 1
 
 
 @dataclass(frozen=True)
-class Known:
-    """The same number whatever the tokens are, for each query and key.
+class Bounds:
+    """Between which numbers an entry is, whatever the tokens are, for each query and key.
 
-    places   uint8 [queries or 1, keys or 1]: which of the numbers
-    numbers  float64 [count]; NaN of entries that tokens make
+    places     uint8 [queries or 1, keys or 1]: between which
+    low, high  float64 [count]; infinite where nothing is known
     """
 
     places: Tensor
-    numbers: Tensor
+    low: Tensor
+    high: Tensor
 
-    def where(self, test: Callable[[Tensor], Tensor]) -> Tensor:
-        """`test` of the numbers, at their places."""
-        return look_up(test(self.numbers), [self.places])
+    def where(self, test: Callable[[Tensor, Tensor], Tensor]) -> Tensor:
+        """`test` of lowest and highest numbers, at their places."""
+        return look_up(test(self.low, self.high), [self.places])
 
 
 def look_up(table: Tensor, places: list[Tensor]) -> Tensor:
@@ -76,7 +79,7 @@ class Value:
 
     hidden  SCORES: floats [maximum, maximum], below zero where a mask has taken the score out, so
             that its weight will be exactly zero: how far below the others it is; None: nowhere
-    known   SCORES, WEIGHTS: what masks are whatever the tokens are
+    bounds  ROWS, SCORES, WEIGHTS that are a mask, or make one; None: nothing is known
     masks   SCORES: what may have taken out more of them than `hidden` says
     before  PADDED: entries before that of the first token
     beside  SCORES, WEIGHTS: columns behind those of the keys, which are of no token (a sink)
@@ -88,7 +91,7 @@ class Value:
     row: int | None = None
     col: int | None = None
     hidden: Tensor | None = None
-    known: Known | None = None
+    bounds: Bounds | None = None
     masks: tuple[TokenMask, ...] = ()
     before: int = 0
     beside: int = 0

@@ -13,15 +13,8 @@ from torch import Tensor
 from torch.fx import Node
 
 from executorch.exir.incremental.errors import NotCausalError
-from executorch.exir.incremental.masks import (
-    ADD,
-    FILL,
-    SUBTRACT,
-    WHERE,
-    all_later,
-    hides_later,
-    where_all,
-)
+from executorch.exir.incremental.masks import all_later, hides_later, where_all
+from executorch.exir.incremental.operators import ADD, FILL, SUBTRACT, WHERE
 from executorch.exir.incremental.rewriter import Rewriter
 from executorch.exir.incremental.values import PAIRS, Kind, Value, arguments
 
