@@ -193,6 +193,22 @@ class Logarithm(Written):
         return scores + self.said[:, None, None, :].float().log()
 
 
+class QueriesHidden(Written):
+    """Padding sees all as badly as others see later tokens."""
+
+    def masked(self, scores: Tensor, n: int) -> Tensor:
+        scores = scores + (1.0 - self.said[:, None, :, None].float()) * -1e9
+        return scores.masked_fill(~_causal(n), -1e9)
+
+
+class Wrapped(Written):
+    """Zero less one is 255 of such integers."""
+
+    def masked(self, scores: Tensor, n: int) -> Tensor:
+        low = (self.visible.to(torch.uint8) - 1).float() * -1e9
+        return scores.masked_fill(~_causal(n), -1e9) + low
+
+
 class Undone(Written):
     """What is seen is far above zero."""
 
@@ -264,8 +280,8 @@ KINDS = [
     Added, AddedByHead, Filled, FilledWhereZero, FilledWhereLater, Chosen, Twice, AddedTwice,
     Numbers, NumbersFirst, NumbersOfPairs, NumbersOfTriangle, NumbersOfInts, NumbersExpanded,
     NumbersJoined, Scaled, Subtracted, LargestOfTwo, SumOfTwo, FilledWhereNotSeen, OfTokensAlone,
-    FusedNumbers, Logarithm, Undone, Raised, Window, Fused, WrittenToTheEnd, CountsAdded,
-    WhereScoresAreHigh, Infinite,
+    FusedNumbers, Logarithm, Undone, QueriesHidden, Wrapped, Raised, Window, Fused,
+    WrittenToTheEnd, CountsAdded, WhereScoresAreHigh, Infinite,
 ]  # fmt: skip
 
 

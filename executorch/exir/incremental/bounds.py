@@ -62,8 +62,8 @@ _BITWISE = {op for op in AND | OR | NOT if "bitwise" in str(op)}
 
 # Numbers of a table that are told apart.
 _MOST_NUMBERS = 16
-# Integers above may have wrapped.
-_LARGEST_INTEGER = 2.0**31
+# Larger integers are rounded here.
+_LARGEST_INTEGER = 2**53
 
 _ALL = torch.zeros(1, 1, dtype=torch.uint8)
 
@@ -134,7 +134,7 @@ def _bounds_of(rw: Rewriter, node: Node, given: Any, row: int, col: int | None) 
     if not isinstance(given, Node) or is_scores(rw, given):
         return _bounds_of_tokens(rw, given) if isinstance(given, Node) else _UNKNOWN
     is_table = rw._is(given, Kind.FIXED, Kind.LENGTH) and isinstance(given.meta["val"], Tensor)
-    if not is_table or given.meta["val"].dtype.is_complex:
+    if not is_table or given in rw.lengths.shifted or given.meta["val"].dtype.is_complex:
         return _UNKNOWN
     table = rw.lengths.longest(given)
     if table.numel() == 0 or bool(table.isnan().any()):
@@ -194,7 +194,7 @@ def _range(rw: Rewriter, node: Node, given: list[Range]) -> Range | None:
 
 
 def _scaled_by(node: Node) -> dict[str, Any]:
-    factor = alpha(node)
+    factor = bound_arguments(node).get("alpha", 1)
     return {} if factor == 1 else {"alpha": factor}
 
 
@@ -257,8 +257,9 @@ def _stored(found: Range, dtype: torch.dtype) -> Range:
         return _truth(found)
     if dtype.is_floating_point:
         return low.to(dtype).double(), high.to(dtype).double()
-    low, high = low.trunc(), high.trunc()
-    is_large = (low < -_LARGEST_INTEGER) | (high > _LARGEST_INTEGER)
+    low, high, ends = low.trunc(), high.trunc(), torch.iinfo(dtype)
+    largest = min(ends.max, _LARGEST_INTEGER)
+    is_large = (low < max(ends.min, -_LARGEST_INTEGER)) | (high > largest)
     return low.masked_fill(is_large, -math.inf), high.masked_fill(is_large, math.inf)
 
 

@@ -57,7 +57,7 @@ def classify_elementwise(rw: Rewriter, node: Node) -> Value:
     bounds = bounds_after(rw, node, row, col)
     if col is None:
         return Value(Kind.ROWS, row, bounds=bounds)
-    masks = masks_after(rw, node, _added_masks(rw, node, col))
+    masks = masks_after(rw, node, _added_masks(rw, node, row, col))
     beside = common_sinks(rw, node)
     shifted |= remains_shifted(rw, node)
     if not shifted and is_zero_later(rw, node, row, col):
@@ -66,19 +66,25 @@ def classify_elementwise(rw: Rewriter, node: Node) -> Value:
     return Value(Kind.SCORES, row, col, hidden, bounds, masks, beside=beside, shifted=shifted)
 
 
-def _added_masks(rw: Rewriter, node: Node, col: int) -> list[TokenMask]:
+def _added_masks(rw: Rewriter, node: Node, row: int, col: int) -> list[TokenMask]:
     """The operands by which tokens, such as padding, say that they are hidden."""
     added = []
     for operand in tensor_operands(node):
-        value = rw.values[operand]
-        is_of_keys = rw._is(operand, Kind.ROWS) and value.row + aligned(node, operand) == col
-        if is_of_keys or _is_told_here(rw, node, operand):
+        if _is_of_keys(rw, node, operand, row, col) or _is_told_here(rw, node, operand):
             large = large_in(rw, operand)
             mask = None if large is None else added_mask(node, operand)
             if large is not None and mask is None:
                 raise NotCausalError(node, f"{large.name} is a mask that tokens make themselves")
             added += [] if mask is None else [mask]
     return added
+
+
+def _is_of_keys(rw: Rewriter, node: Node, operand: Node, row: int, col: int) -> bool:
+    """Or of queries, to which all keys are the same, and all low beside what another mask says."""
+    if not rw._is(operand, Kind.ROWS):
+        return False
+    place = rw.values[operand].row + aligned(node, operand)
+    return place == col or (place == row and is_own_of_tokens(rw, operand))
 
 
 def _is_told_here(rw: Rewriter, node: Node, operand: Node) -> bool:
