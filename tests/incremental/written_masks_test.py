@@ -15,7 +15,7 @@ from executorch.backends.xnnpack.partition.xnnpack_partitioner import XnnpackPar
 from executorch.exir import NotCausalError, make_incremental, to_edge_transform_and_lower
 from executorch.runtime import Method, Runtime
 from tests.incremental.incremental_test import TOLERANCE, exported, made, texts
-from tests.incremental.inputs_test import Padded, program_of
+from tests.incremental.inputs_test import Padded, Placed, program_of
 from tests.incremental.masks import PaddingInfinite, PaddingNegated
 from tests.incremental.models import MOST_TOKENS, _causal
 
@@ -280,7 +280,7 @@ KINDS = [
     Added, AddedByHead, Filled, FilledWhereZero, FilledWhereLater, Chosen, Twice, AddedTwice,
     Numbers, NumbersFirst, NumbersOfPairs, NumbersOfTriangle, NumbersOfInts, NumbersExpanded,
     NumbersJoined, Scaled, Subtracted, LargestOfTwo, SumOfTwo, FilledWhereNotSeen, OfTokensAlone,
-    FusedNumbers, Logarithm, Undone, QueriesHidden, Wrapped, Raised, Window, Fused,
+    FusedNumbers, Logarithm, Undone, QueriesHidden,  Window, Fused,
     WrittenToTheEnd, CountsAdded, WhereScoresAreHigh, Infinite,
 ]  # fmt: skip
 
@@ -372,12 +372,14 @@ class AddedLittle(Written):
     ("kind", "message"),
     [
         (Leaking, "no mask keeps a token from attending to later ones"),
+        (Raised, "may raise later tokens as far as a mask lowers them"),
+        (Wrapped, "may raise later tokens as far as a mask lowers them"),
         (LowAdded, "where is a mask that tokens make themselves"),
         (Halved, "is a mask that tokens make themselves, which this may undo"),
         (ShownBySum, "no mask keeps a token from attending to later ones"),
         (ShownByDifference, "no mask keeps a token from attending to later ones"),
         (ShownByEquality, "the mask lets token 0 attend to token 1, which comes later"),
-        (ShownBySign, "no mask keeps a token from attending to later ones"),
+        (ShownBySign, "may raise later tokens as far as a mask lowers them"),
         (AddedLittle, "no mask keeps a token from attending to later ones"),
     ],
 )
@@ -398,6 +400,28 @@ def test_what_is_kept_ends_before_a_query_that_sees_nothing(
     module(torch.arange(1, 6)[None], torch.tensor([said]).bool())
     (found,) = [b for name, b in module.named_buffers() if "kept" in name]
     assert found.tolist() == [kept]
+
+
+class ToldInIntegers(Placed, Numbers):
+    """One less a number above one shows what is hidden."""
+
+    def low(self) -> Tensor:
+        return (1.0 - self.said[:, None, None, :].float()) * -1e9
+
+
+def test_integers_are_a_mask_until_one_is_another() -> None:
+    model = made(ToldInIntegers)
+    module = make_incremental(program_of(model)).module()
+    (kept,) = [b for name, b in module.named_buffers() if "kept" in name]
+    said = torch.tensor([[1, 1, 0, 1, 2, 1, 1, 1]])
+    for numbers in (said, said.clamp(max=1), said + 1):
+        for n in range(2, 9):
+            given = (torch.arange(1, n + 1)[None], numbers[:, :n], torch.arange(n)[None])
+            with torch.no_grad():
+                expected = model(*given)
+            torch.testing.assert_close(module(*given), expected, rtol=TOLERANCE, atol=TOLERANCE)
+            is_mask = bool(((numbers[:, :n] == 0) | (numbers[:, :n] == 1)).all())
+            assert kept.item() == (n if is_mask else 0)
 
 
 @pytest.mark.parametrize("kind", [PaddingInfinite, PaddingNegated])

@@ -10,6 +10,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -40,22 +41,27 @@ aten = torch.ops.aten
 
 Range = tuple[Tensor, Tensor]  # the lowest and the highest number, float64
 
-# Of each operand by itself they never fall, or never rise: the results of the ends are ends.
+# Of each operand they never fall, or never rise: the results of the ends are ends.
 _MONOTONE: dict[Any, Callable[..., Tensor]] = {
     **dict.fromkeys(KEEP, lambda x: x),
     **dict.fromkeys(ADD, torch.add),
     **dict.fromkeys(SUBTRACT, torch.sub),
     **dict.fromkeys((aten.rsub.Scalar, aten.rsub.Tensor), torch.rsub),
     **dict.fromkeys(TIMES, torch.mul),
-    aten.neg.default: torch.neg,
     **dict.fromkeys((aten.minimum.default, aten.min.other, aten.clamp_max.default), torch.minimum),
     **dict.fromkeys((aten.maximum.default, aten.max.other, aten.clamp_min.default), torch.maximum),
-    aten.relu.default: torch.relu,
     **dict.fromkeys((aten.gt.Scalar, aten.gt.Tensor), torch.gt),
     **dict.fromkeys((aten.ge.Scalar, aten.ge.Tensor), torch.ge),
     **dict.fromkeys((aten.lt.Scalar, aten.lt.Tensor), torch.lt),
     **dict.fromkeys((aten.le.Scalar, aten.le.Tensor), torch.le),
 }
+_ONE_OPERAND = {
+    aten.relu.default: torch.relu, aten.sigmoid.default: torch.sigmoid,
+    aten.tanh.default: torch.tanh, aten.exp.default: torch.exp, aten.log.default: torch.log,
+    aten.log2.default: torch.log2, aten.log10.default: torch.log10, aten.neg.default: torch.neg,
+}  # fmt: skip
+# Of anything.
+_BOUNDED = {aten.relu.default, aten.sigmoid.default, aten.tanh.default, aten.exp.default}
 _CLAMP = aten.clamp.default
 _OVER = {aten.div.Tensor, aten.div.Scalar}
 _BITWISE = {op for op in AND | OR | NOT if "bitwise" in str(op)}
@@ -70,11 +76,19 @@ _ALL = torch.zeros(1, 1, dtype=torch.uint8)
 
 def uniform(low: float, high: float) -> Bounds:
     """The same for all entries."""
-    return Bounds(_ALL, *(torch.tensor([x], dtype=torch.float64) for x in (low, high)))
+    ends = torch.tensor([[low], [high]], dtype=torch.float64)
+    return Bounds(_ALL, ends[0], ends[1])
 
 
 _UNKNOWN = uniform(-math.inf, math.inf)
 _TRUTH = uniform(0, 1)
+
+
+def bounds_of_flags(given: Node) -> Bounds | None:
+    """Of integers that a call is told of each token: such as a mask has, until one is another."""
+    dtype = given.meta["val"].dtype
+    is_integer = not dtype.is_floating_point and not dtype.is_complex and dtype != torch.bool
+    return replace(_TRUTH, assumes=frozenset([given])) if is_integer else None
 
 
 def bounds_after(rw: Rewriter, node: Node, row: int, col: int | None) -> Bounds | None:
@@ -85,7 +99,7 @@ def bounds_after(rw: Rewriter, node: Node, row: int, col: int | None) -> Bounds 
         return anything
     count = _count(target)
     is_new = all(_bounds_of_tokens(rw, n) is _UNKNOWN for n in node.all_input_nodes)
-    if not count or (col is None and is_new):
+    if not count or (col is None and is_new and target not in _BOUNDED):
         return anything
     operands = [_bounds_of(rw, node, a, row, col) for a in arguments(node)[:count]]
     lows = torch.meshgrid(*(b.low for b in operands), indexing="ij")
@@ -94,7 +108,9 @@ def bounds_after(rw: Rewriter, node: Node, row: int, col: int | None) -> Bounds 
     if found is None:
         return anything
     low, high = _stored(found, dtype)
-    return _joined(operands, low, high) or anything
+    joined = _joined(operands, low, high)
+    is_any_truth = joined is not None and bool(((joined.low == 0) & (joined.high == 1)).all())
+    return anything if joined is None or (dtype == torch.bool and is_any_truth) else joined
 
 
 def zero_later(rw: Rewriter) -> Bounds | None:
@@ -109,7 +125,7 @@ def _count(target: Any) -> int:
     """How many operands decide about the result."""
     if target in WHERE | FILL:
         return 3
-    if target in KEEP | NOT or target in (aten.neg.default, aten.relu.default, _CLAMP):
+    if target in KEEP | NOT or target in _ONE_OPERAND or target is _CLAMP:
         return 1
     return 2 if target in AND | OR | EQUAL | UNEQUAL | _OVER or target in _MONOTONE else 0
 
@@ -180,6 +196,8 @@ def _range(rw: Rewriter, node: Node, given: list[Range]) -> Range | None:
         if any(isinstance(limit, Node) for limit in limits):
             return None
         return _ends([torch.clamp(x, *limits) for x in given[0]])
+    if target in _ONE_OPERAND:
+        return _ends([_ONE_OPERAND[target](x) for x in given[0]])
     results = []
     for numbers in itertools.product(*given):
         found = _MONOTONE[target](*numbers, **_scaled_by(node)).to(torch.float64)
@@ -273,4 +291,5 @@ def _joined(operands: list[Bounds], low: Tensor, high: Tensor) -> Bounds | None:
         return None
     table = inverse.view(low.shape).to(torch.uint8)
     places = look_up(table, [b.places for b in operands])
-    return Bounds(places, *distinct.unbind(-1))
+    assumes = frozenset[Node]().union(*(b.assumes for b in operands))
+    return Bounds(places, distinct[:, 0], distinct[:, 1], assumes)

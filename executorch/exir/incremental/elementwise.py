@@ -9,7 +9,7 @@ from torch.fx import Node
 from executorch.exir.incremental.bounds import bounds_after
 from executorch.exir.incremental.errors import NotCausalError
 from executorch.exir.incremental.lengths import token_dims
-from executorch.exir.incremental.masks import hidden_after
+from executorch.exir.incremental.masks import hidden_after, require_not_raised
 from executorch.exir.incremental.operators import FILL, WHERE
 from executorch.exir.incremental.rewriter import Rewriter
 from executorch.exir.incremental.shifts import is_shifted_table, remains_shifted
@@ -75,7 +75,14 @@ def _added_masks(rw: Rewriter, node: Node, row: int, col: int) -> list[TokenMask
             mask = None if large is None else added_mask(node, operand)
             if large is not None and mask is None:
                 raise NotCausalError(node, f"{large.name} is a mask that tokens make themselves")
-            added += [] if mask is None else [mask]
+            if mask is None:
+                continue
+            is_of_queries = rw._is(operand, Kind.ROWS) and (
+                rw.values[operand].row + aligned(node, operand) == row
+            )
+            if not is_of_queries:
+                require_not_raised(rw, node, mask)
+            added.append(mask)
     return added
 
 

@@ -20,6 +20,7 @@ from torch.fx import Graph, GraphModule, Node
 from torch.fx.experimental.symbolic_shapes import DimDynamic
 
 from executorch.exir.emit._emit_program import STATE_PREFIX
+from executorch.exir.incremental.bounds import bounds_of_flags
 from executorch.exir.incremental.composites import decompose_unknown
 from executorch.exir.incremental.errors import NotCausalError
 from executorch.exir.incremental.fully_masked import first_fully_masked
@@ -122,7 +123,8 @@ class _Builder:
         new = rw.graph.placeholder(str(node.target))
         new.meta = dict(node.meta)
         if node in self.inputs:
-            rw.values[node] = Value(Kind.ROWS, _token_dim(node))
+            flags = None if node is self.tokens else bounds_of_flags(node)
+            rw.values[node] = Value(Kind.ROWS, _token_dim(node), bounds=flags)
             rw.new[FULL, node] = new
             rw.first_input = rw.first_input or new
         else:
@@ -292,9 +294,29 @@ class _Builder:
         spoilt = self._has_nan()
         if spoilt is not None:
             count = rw.call(aten.where.self, spoilt, self.none, count)
+        if rw.flags:
+            count = rw.call(aten.where.self, self._guard(), count, self.none)
         all_kept = rw.call(aten.index_put.default, self.begun, [self.first], count)
         kept = [(buffer, new) for buffer, new, _ in rw.caches]
         return [*kept, *seen, (self.kept, all_kept)]
+
+    def _guard(self) -> Node:
+        """Has all tokens computed where an input that the proof took for a mask is none. Returns
+        whether all are, a bool of rank 0."""
+        rw, holds = self.rw, None
+        with rw.graph.inserting_before(rw.start):
+            for node in self.inputs:
+                if node not in rw.flags:
+                    continue
+                given = rw.new[FULL, node]
+                ends = (rw.call(aten.ge.Scalar, given, 0), rw.call(aten.le.Scalar, given, 1))
+                both = rw.call(aten.all.default, rw.call(aten.logical_and.default, *ends))
+                holds = both if holds is None else rw.call(aten.logical_and.default, holds, both)
+            assert holds is not None
+            counted = rw.start.args[0]
+            counted = rw.call(aten.where.self, holds, counted, self.none)
+        rw.start.args = (counted,)
+        return holds
 
     def _has_nan(self) -> Node | None:
         """Whether a NaN is among what was computed to be kept.

@@ -111,6 +111,7 @@ def _low_within(rw: Rewriter, bounds: Bounds | None, sign: int = 1) -> Tensor | 
     highest = bounds.high if sign > 0 else -bounds.low
     if not bool((highest <= LOW).any()):
         return None
+    rw.flags |= bounds.assumes
     levels = torch.where(highest <= LOW, highest, 0.0).clamp(min=_LOWEST).to(torch.float32)
     return look_up(levels, [bounds.places]).expand(rw.maximum, rw.maximum)
 
@@ -176,7 +177,9 @@ def require_seen(rw: Rewriter, node: Node, scores: Node) -> None:
     value = rw.values[scores]
     _require_all_seen(node, value.hidden)
     if not value.masks and large_in(rw, scores) and is_own_of_tokens(rw, scores):
-        value = replace(value, masks=(TokenMask(scores, scores, None),))
+        mask = TokenMask(scores, scores, None)
+        require_not_raised(rw, node, mask)
+        value = replace(value, masks=(mask,))
     if value.masks:
         rw.masked_by_tokens.append((node, value))
 
@@ -265,7 +268,28 @@ def where_bounds(
 ) -> Tensor | None:
     """Where `test` is true of the lowest and the highest number that a mask can be."""
     bounds = rw.values[mask].bounds
-    return None if bounds is None else bounds.where(test).expand(rw.maximum, rw.maximum)
+    if bounds is None:
+        return None
+    found = bounds.where(test).expand(rw.maximum, rw.maximum)
+    if bool(found.any()):
+        rw.flags |= bounds.assumes
+    return found
+
+
+def require_not_raised(rw: Rewriter, node: Node, mask: TokenMask) -> None:
+    """Raise where numbers that tokens say may show later ones, which another mask hides."""
+    value = rw.values[mask.given]
+    small = where_bounds(
+        rw, mask.given, lambda low, high: (high if mask.sign > 0 else -low) <= SMALL
+    )
+    if value.kind is Kind.ROWS:
+        is_small = small is not None and bool(small.all())
+    else:
+        is_small = all_later(rw, small)
+    if not is_small:
+        raise NotCausalError(
+            node, f"{mask.given.name} may raise later tokens as far as a mask lowers them"
+        )
 
 
 def where_holds(rw: Rewriter, condition: Node, holds: bool) -> Tensor | None:

@@ -69,6 +69,8 @@ class Rewriter:
         self.causal_masks: set[tuple[Node, int]] = set()
         # Softmaxes over keys of which masks that depend on tokens may hide all, with their scores.
         self.masked_by_tokens: list[tuple[Node, Value]] = []
+        # Inputs that nothing is kept of where they are other integers than 0 and 1.
+        self.flags: set[Node] = set()
         self.caches: list[tuple[Node, Node, Node]] = []  # (buffer, its new value, what is kept)
         self.added: list[tuple[Node, Tensor, bool]] = []  # (placeholder, tensor, is it written)
         self.first_input: Node | None = None  # constants are placed before it

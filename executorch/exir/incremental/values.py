@@ -51,11 +51,13 @@ class Bounds:
 
     places     uint8 [queries or 1, keys or 1]: between which
     low, high  float64 [count]; infinite where nothing is known
+    assumes    inputs of integers of which it holds only where they are 0 or 1
     """
 
     places: Tensor
     low: Tensor
     high: Tensor
+    assumes: frozenset[Node] = frozenset()
 
     def where(self, test: Callable[[Tensor, Tensor], Tensor]) -> Tensor:
         """`test` of lowest and highest numbers, at their places."""
