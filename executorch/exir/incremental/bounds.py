@@ -34,8 +34,15 @@ from executorch.exir.incremental.operators import (
     alpha,
 )
 from executorch.exir.incremental.rewriter import Rewriter
-from executorch.exir.incremental.sources import is_below_infinity, is_scores
-from executorch.exir.incremental.values import Bounds, Kind, arguments, bound_arguments, look_up
+from executorch.exir.incremental.sources import JOINS, LOOKUPS, is_below_infinity, is_scores
+from executorch.exir.incremental.values import (
+    Bounds,
+    Kind,
+    Value,
+    arguments,
+    bound_arguments,
+    look_up,
+)
 
 aten = torch.ops.aten
 
@@ -66,6 +73,8 @@ _CLAMP = aten.clamp.default
 _OVER = {aten.div.Tensor, aten.div.Scalar}
 _BITWISE = {op for op in AND | OR | NOT if "bitwise" in str(op)}
 
+# Elements of a table that is no parameter of a layer.
+_SMALL = 2**16
 # Numbers of a table that are told apart.
 _MOST_NUMBERS = 16
 # Larger integers are rounded here.
@@ -111,6 +120,24 @@ def bounds_after(rw: Rewriter, node: Node, row: int, col: int | None) -> Bounds 
     joined = _joined(operands, low, high)
     is_any_truth = joined is not None and bool(((joined.low == 0) & (joined.high == 1)).all())
     return anything if joined is None or (dtype == torch.bool and is_any_truth) else joined
+
+
+def bounded(rw: Rewriter, node: Node, value: Any) -> Any:
+    """`value` with the range of what a small table or joined parts have."""
+    is_rows = isinstance(value, Value) and value.kind is Kind.ROWS and value.bounds is None
+    if not is_rows or node.target not in LOOKUPS | JOINS:
+        return value
+    first = arguments(node)[0]
+    is_join = node.target in JOINS
+    if not is_join and (not rw._is(first, Kind.FIXED) or first.meta["val"].numel() > _SMALL):
+        return value
+    found = [_bounds_of(rw, node, p, 0, None) for p in (first if is_join else [first])]
+    low, high = min(float(b.low.min()) for b in found), max(float(b.high.max()) for b in found)
+    assumes = frozenset[Node]().union(*(b.assumes for b in found))
+    is_known = low > -math.inf or high < math.inf
+    return (
+        replace(value, bounds=replace(uniform(low, high), assumes=assumes)) if is_known else value
+    )
 
 
 def zero_later(rw: Rewriter) -> Bounds | None:

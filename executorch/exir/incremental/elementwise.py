@@ -70,28 +70,20 @@ def _added_masks(rw: Rewriter, node: Node, row: int, col: int) -> list[TokenMask
     """The operands by which tokens, such as padding, say that they are hidden."""
     added = []
     for operand in tensor_operands(node):
-        if _is_of_keys(rw, node, operand, row, col) or _is_told_here(rw, node, operand):
-            large = large_in(rw, operand)
-            mask = None if large is None else added_mask(node, operand)
-            if large is not None and mask is None:
-                raise NotCausalError(node, f"{large.name} is a mask that tokens make themselves")
-            if mask is None:
-                continue
-            is_of_queries = rw._is(operand, Kind.ROWS) and (
-                rw.values[operand].row + aligned(node, operand) == row
-            )
-            if not is_of_queries:
-                require_not_raised(rw, node, mask)
-            added.append(mask)
+        is_rows = rw._is(operand, Kind.ROWS)
+        place = rw.values[operand].row + aligned(node, operand) if is_rows else None
+        is_of_queries = place == row and is_own_of_tokens(rw, operand)
+        is_told = place == col or is_of_queries or _is_told_here(rw, node, operand)
+        large = large_in(rw, operand) if is_told else None
+        if large is None:
+            continue
+        mask = added_mask(node, operand)
+        if mask is None:
+            raise NotCausalError(node, f"{large.name} is a mask that tokens make themselves")
+        if not is_of_queries:  # which raise all keys alike
+            require_not_raised(rw, node, mask)
+        added.append(mask)
     return added
-
-
-def _is_of_keys(rw: Rewriter, node: Node, operand: Node, row: int, col: int) -> bool:
-    """Or of queries, to which all keys are the same, and all low beside what another mask says."""
-    if not rw._is(operand, Kind.ROWS):
-        return False
-    place = rw.values[operand].row + aligned(node, operand)
-    return place == col or (place == row and is_own_of_tokens(rw, operand))
 
 
 def _is_told_here(rw: Rewriter, node: Node, operand: Node) -> bool:

@@ -20,7 +20,7 @@ from torch.fx import Graph, GraphModule, Node
 from torch.fx.experimental.symbolic_shapes import DimDynamic
 
 from executorch.exir.emit._emit_program import STATE_PREFIX
-from executorch.exir.incremental.bounds import bounds_of_flags
+from executorch.exir.incremental.bounds import bounded, bounds_of_flags
 from executorch.exir.incremental.composites import decompose_unknown
 from executorch.exir.incremental.errors import NotCausalError
 from executorch.exir.incremental.fully_masked import first_fully_masked
@@ -222,7 +222,7 @@ class _Builder:
             value = classify(rw, node)
             if value is None:
                 return
-            rw.values[node] = value
+            rw.values[node] = bounded(rw, node, value)
             kinds = {v.kind for v in (value if isinstance(value, list) else [value])}
             with rw.source(node):
                 if kinds == {Kind.LAST}:

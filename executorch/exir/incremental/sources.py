@@ -16,8 +16,8 @@ from executorch.exir.incremental.values import PAIRS, Kind, arguments
 
 aten = torch.ops.aten
 
-_JOINS = {aten.cat.default, aten.stack.default}
-_LOOKUPS = {aten.embedding.default, aten.index.Tensor, aten.index_select.default}
+JOINS = {aten.cat.default, aten.stack.default}
+LOOKUPS = {aten.embedding.default, aten.index.Tensor, aten.index_select.default}
 _INFINITE_AT_ZERO = {
     aten.log.default, aten.log2.default, aten.log10.default, aten.reciprocal.default,
     aten.rsqrt.default,
@@ -41,7 +41,7 @@ def large_in(rw: Rewriter, operand: Node) -> Node | None:
     """What makes, with a number as large as a mask's, the operand of what tokens say."""
     for at in sources(rw, [operand], (Kind.ROWS, *PAIRS), _is_followed):
         sizes = constant_sizes(rw, at) if is_pointwise(at) else []
-        if at.target in _LOOKUPS:  # the numbers among its arguments are no entries
+        if at.target in LOOKUPS:  # the numbers among its arguments are no entries
             sizes = constant_sizes(rw, at)[1:]
         if any(bool((size >= -LOW).any()) for size in sizes):
             return at
@@ -87,7 +87,7 @@ def _is_float_table(rw: Rewriter, node: Node) -> bool:
 def _is_followed(at: Node) -> bool:
     """Whether what an operand is may be in what the node is computed to be."""
     tensors = [n for n in at.all_input_nodes if not isinstance(n.meta.get("val"), SymInt)]
-    return is_pointwise(at) or len(tensors) == 1 or at.target in _JOINS
+    return is_pointwise(at) or len(tensors) == 1 or at.target in JOINS
 
 
 def require_far_below(rw: Rewriter, node: Node, number: float) -> None:
