@@ -27,6 +27,7 @@ from executorch.exir.incremental.operators import (
     KEEP,
     NOT,
     OR,
+    OVER,
     SUBTRACT,
     TIMES,
     UNEQUAL,
@@ -70,7 +71,6 @@ _ONE_OPERAND = {
 # Of anything.
 _BOUNDED = {aten.relu.default, aten.sigmoid.default, aten.tanh.default, aten.exp.default}
 _CLAMP = aten.clamp.default
-_OVER = {aten.div.Tensor, aten.div.Scalar}
 _BITWISE = {op for op in AND | OR | NOT if "bitwise" in str(op)}
 
 # Elements of a table that is no parameter of a layer.
@@ -154,7 +154,7 @@ def _count(target: Any) -> int:
         return 3
     if target in KEEP | NOT or target in _ONE_OPERAND or target is _CLAMP:
         return 1
-    return 2 if target in AND | OR | EQUAL | UNEQUAL | _OVER or target in _MONOTONE else 0
+    return 2 if target in AND | OR | EQUAL | UNEQUAL | OVER or target in _MONOTONE else 0
 
 
 def _bounds_of_tokens(rw: Rewriter, given: Node) -> Bounds:
@@ -213,7 +213,7 @@ def _range(rw: Rewriter, node: Node, given: list[Range]) -> Range | None:
         return _of_logic(node, given)
     if target in EQUAL | UNEQUAL:
         return _of_equality(target, given)
-    if target in _OVER:
+    if target in OVER:
         (low, high), (by, same) = given
         if not bool(((by == same) & (by != 0)).all()):
             return None

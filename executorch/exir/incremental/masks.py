@@ -17,7 +17,7 @@ from executorch.exir.incremental.operators import (
     FILL,
     KEEP,
     MAXIMUM,
-    SCALE,
+    OVER,
     SUBTRACT,
     TIMES,
     WHERE,
@@ -132,7 +132,7 @@ def _hidden_of_operands(
     is_times_number = target in TIMES and isinstance(given[1], (int, float))
     if is_times_number and abs(given[1]) >= -LOW and not is_own:
         raise NotCausalError(node, "scores times a number as large as a mask's")
-    if target in SCALE and before is not None:
+    if target in TIMES | OVER and before is not None:
         return _scaled(rw, node, before)
     if before is not None and is_maximum_with_low(rw, node):
         return before.clamp(min=low_number(rw, node, _other(rw, node)))
@@ -243,7 +243,7 @@ def _scaled(rw: Rewriter, node: Node, before: Tensor) -> Tensor | None:
     by = torch.as_tensor(by, dtype=torch.float32)
     if not bool((by > 0).all()):
         return None
-    divides = node.target in (aten.div.Tensor, aten.div.Scalar)
+    divides = node.target in OVER
     level = (before / by.max() if divides else before * by.min()).clamp(min=_LOWEST)
     return level if bool(((level <= _STILL_LOW) | (level == 0)).all()) else None
 

@@ -14,7 +14,7 @@ KEEP = {
     aten.to.device, aten.dropout.default, aten.lift_fresh_copy.default,
 }  # fmt: skip
 TIMES = {aten.mul.Tensor, aten.mul.Scalar}
-SCALE = TIMES | {aten.div.Tensor, aten.div.Scalar}
+OVER = {aten.div.Tensor, aten.div.Scalar}
 ADD = {aten.add.Tensor, aten.add_.Tensor}
 SUBTRACT = {aten.sub.Tensor}
 FILL = {aten.masked_fill.Scalar, aten.masked_fill.Tensor}

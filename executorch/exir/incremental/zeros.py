@@ -14,14 +14,12 @@ from torch.fx import Node
 
 from executorch.exir.incremental.errors import NotCausalError
 from executorch.exir.incremental.masks import all_later, hides_later, where_all
-from executorch.exir.incremental.operators import ADD, FILL, SUBTRACT, WHERE
+from executorch.exir.incremental.operators import ADD, FILL, OVER, SUBTRACT, TIMES, WHERE
 from executorch.exir.incremental.rewriter import Rewriter
 from executorch.exir.incremental.values import PAIRS, Kind, Value, arguments
 
 aten = torch.ops.aten
 
-_TIMES = {aten.mul.Tensor, aten.mul.Scalar}
-_OVER = {aten.div.Tensor, aten.div.Scalar}
 # Zero stays zero.
 _KEEPS_ZERO = {
     aten.dropout.default, aten.to.dtype, aten.to.dtype_layout, aten.to.device,
@@ -35,7 +33,7 @@ _LOW_TO_ZERO = {aten.exp.default, aten.exp2.default, aten.sigmoid.default, aten.
 def is_zero_later(rw: Rewriter, node: Node, row: int, col: int) -> bool:
     """Whether an elementwise operator of scores or weights gives zero for all later tokens."""
     given, target = arguments(node), node.target
-    if target in _TIMES:
+    if target in TIMES:
         return any(_is_zero(rw, node, a, row, col) for a in given[:2])
     if target in ADD | SUBTRACT:
         return all(_is_zero(rw, node, a, row, col) for a in given[:2])
@@ -49,7 +47,7 @@ def is_zero_later(rw: Rewriter, node: Node, row: int, col: int) -> bool:
             return _is_zero(rw, node, yes, row, col) and _is_zero(rw, node, no, row, col)
         is_hidden = _holds(rw, node, condition, row, col, zero is yes)
         return is_hidden or _is_zero(rw, node, rest, row, col)
-    if _is_weights(rw, given[0]) and target in _OVER:  # zero over zero is no number
+    if _is_weights(rw, given[0]) and target in OVER:  # zero over zero is no number
         return not _is_zero(rw, node, given[1], row, col)
     if _is_weights(rw, given[0]) and target in _KEEPS_ZERO:
         return True
