@@ -280,7 +280,7 @@ KINDS = [
     Added, AddedByHead, Filled, FilledWhereZero, FilledWhereLater, Chosen, Twice, AddedTwice,
     Numbers, NumbersFirst, NumbersOfPairs, NumbersOfTriangle, NumbersOfInts, NumbersExpanded,
     NumbersJoined, Scaled, Subtracted, LargestOfTwo, SumOfTwo, FilledWhereNotSeen, OfTokensAlone,
-    FusedNumbers, Logarithm, Undone, QueriesHidden,  Window, Fused,
+    FusedNumbers, Logarithm, Undone, QueriesHidden, Window, Fused,
     WrittenToTheEnd, CountsAdded, WhereScoresAreHigh, Infinite,
 ]  # fmt: skip
 
